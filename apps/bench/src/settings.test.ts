@@ -24,6 +24,7 @@ test.each([
   [['--trace', '--json'], '--trace: goes with rows that are read as a table'],
   [['--trace', '--plots'], '--trace: goes with rows that are read as a table'],
   [['--operations', '--plots'], '--operations: goes without --plots, --trace and --heap'],
+  [['--device', 'blas'], '--device: goes with --operations'],
   [['--plots', '--json'], '--json: the plots write their figures beside the pictures'],
 ])('%j is refused', (argv, message) => {
   expect(() => readSettings(argv)).toThrow(message)

@@ -18,6 +18,7 @@ Options:
   --turns N      turns per row; a figure is the median over them (default: 15; of plots and operations: 5)
   --operations   instead of rows: some 250 operations and layers, forward and backward, on one thread, next to PyTorch with the kernels that fit the
                  processor, PyTorch held to 128-bit kernels, tfjs and jax-js; each figure is the minimum over the turns. Ten minutes
+  --device NAME  of --operations: whose kernels are ours, such as blas (default: cpu)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
   --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
                  Prints a sample now and then, and the slope of the last half; with --plots a picture with its figures, heap.svg and heap.json
@@ -40,6 +41,8 @@ export interface Settings {
   /** Whether each row says where its time goes. */
   readonly trace: boolean
   readonly operations: boolean
+  /** Of `--operations`. */
+  readonly device: string
   readonly plots: boolean
   /** Of `--heap`; null: it was not asked for. */
   readonly minutes: number | null
@@ -59,6 +62,7 @@ export function readSettings(argv: readonly string[]): Settings | null {
       turns: { type: 'string' },
       trace: { type: 'boolean', default: false },
       operations: { type: 'boolean', default: false },
+      device: { type: 'string' },
       plots: { type: 'boolean', default: false },
       heap: { type: 'string' },
       seed: { type: 'string' },
@@ -70,6 +74,8 @@ export function readSettings(argv: readonly string[]): Settings | null {
   const { json, only, operations, plots, out, trace } = values
   if (operations && (plots || trace || values.heap !== undefined))
     throw new UsageError('--operations: goes without --plots, --trace and --heap')
+  if (!operations && values.device !== undefined) throw new UsageError('--device: goes with --operations')
+  const device = values.device ?? 'cpu'
   const turns = values.turns === undefined ? (plots ? PLOT_TURNS : operations ? OPERATION_TURNS : ROW_TURNS) : Number(values.turns)
   if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
   if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
@@ -83,5 +89,5 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
   if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
   const folder = out === undefined ? PLOTS : resolve(out)
-  return { json, peers, only, turns, trace, operations, plots, minutes, seed, folder }
+  return { json, peers, only, turns, trace, operations, device, plots, minutes, seed, folder }
 }

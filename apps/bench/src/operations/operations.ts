@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { memoryScope } from 'postgrad'
+import { type DeviceSpec, memoryScope, withDevice } from 'postgrad'
 import { median } from '../row.js'
 import { type AsyncWork, type Jax, jaxRows } from './jax-rows.js'
 import { minima, type Timed } from './measure.js'
@@ -17,6 +17,8 @@ export interface OperationSettings {
   readonly peers: boolean
   readonly only: readonly string[]
   readonly turns: number
+  /** Whose kernels are ours. */
+  readonly device: string
 }
 
 /** Of `ratio`: postgrad's time by PyTorch's with the kernels that fit, and by PyTorch's with 128 bits. */
@@ -33,7 +35,8 @@ const FEW = 2
 
 export async function measureOperations(settings: OperationSettings, say: (line: string) => void): Promise<OperationFigures[] | null> {
   const { json, only, turns } = settings
-  const rows = operationRows()
+  const device = settings.device as DeviceSpec
+  const rows = withDevice(device, operationRows)
   const names = [...rows.keys()].filter((name) => only.some((part) => name.includes(part)))
   if (names.length === 0) return null
   const peers = settings.peers ? await startPeers(say) : { torch: null, narrow: null, tfjs: null, jax: null }
@@ -41,7 +44,7 @@ export async function measureOperations(settings: OperationSettings, say: (line:
   if (!json) console.log(HEAD)
   try {
     for (const name of names) {
-      const contestants: Partial<Record<keyof OperationFigures, Timed>> = { ours: repeat(scoped(rows.get(name)!)) }
+      const contestants: Partial<Record<keyof OperationFigures, Timed>> = { ours: repeat(scoped(rows.get(name)!), (run) => withDevice(device, run)) }
       const { torch, narrow, tfjs, jax } = peers
       if (torch?.names.has(name)) contestants.torch = (times) => torch.run(name, times)
       if (narrow?.names.has(name)) contestants.narrow = (times) => narrow.run(name, times)
@@ -99,12 +102,13 @@ function scoped(work: Work): Work {
   return () => memoryScope(() => void work())
 }
 
-function repeat(work: Work): Timed {
-  return async (times) => {
-    const start = performance.now()
-    for (let i = 0; i < times; i++) work()
-    return (performance.now() - start) / 1000
-  }
+function repeat(work: Work, within: (run: () => number) => number = (run) => run()): Timed {
+  return async (times) =>
+    within(() => {
+      const start = performance.now()
+      for (let i = 0; i < times; i++) work()
+      return (performance.now() - start) / 1000
+    })
 }
 
 function repeatAsync(work: AsyncWork): Timed {
