@@ -44,7 +44,9 @@ export async function measureOperations(settings: OperationSettings, say: (line:
   if (!json) console.log(HEAD)
   try {
     for (const name of names) {
-      const contestants: Partial<Record<keyof OperationFigures, Timed>> = { ours: repeat(scoped(rows.get(name)!), (run) => withDevice(device, run)) }
+      const contestants: Partial<Record<keyof OperationFigures, Timed>> = {
+        ours: repeat(scoped(rows.get(name)!), (run) => withDevice(device, run)),
+      }
       const { torch, narrow, tfjs, jax } = peers
       if (torch?.names.has(name)) contestants.torch = (times) => torch.run(name, times)
       if (narrow?.names.has(name)) contestants.narrow = (times) => narrow.run(name, times)
