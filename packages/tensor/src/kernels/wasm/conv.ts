@@ -1,28 +1,24 @@
 /**
- * Convolutions of the wasm backend: columns of the image (im2col) through the tiles of the matrix product, a block of output rows at a time, so that
- * the columns stay in the second-level cache. Depthwise convolutions of float32, whose products would have a single row, go plane by plane instead.
- *
- *     conv2d         y [o, block]      = weight [o, K] · columns [K, block]                 K = c / groups · kh · kw
- *     conv2dInput    columns           = weightᵀ [K, o] · grad [o, block], then col2im       of each group
- *     conv2dWeight   weightᵀ [K, o]  += columns [K, block] · gradᵀ [block, o]
+ * Convolutions of the wasm backend. `direct.ts` has all forms but two: the gradient of the image with a stride, by columns of the image that are added
+ * to it (col2im), and depthwise convolutions of float32, plane by plane, since their products would have a single row.
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
+import { addBias } from '../js/conv.js'
 import type { ConvGeometry } from '../table/neural.js'
 import { type Conv, elementsOf, type Operand } from '../table/operands.js'
+import { direct, directWeight } from './direct.js'
 import type { LazyInstance, WasmInstance, Window } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { worked } from './pause.js'
 import { product, productScratch } from './products.js'
 import { Staged } from './staged.js'
 
-/** The image to its columns, or back. */
+/** Columns to the image. */
 type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
 declare module './instance.js' {
   interface KernelExports {
-    readonly im2col_f32: Columns
-    readonly im2col_f64: Columns
     readonly col2im_f32: Columns
     readonly col2im_f64: Columns
     readonly accumulate_f32: (n: number, x: number, out: number) => void
@@ -54,104 +50,74 @@ function byRole(role: Role, a: Operand, b: Operand, out: Operand): Operands {
 
 const conv =
   (lazy: LazyInstance, role: Role, bytes: 4 | 8): Conv =>
-  (a, b, out, g) => {
+  (a, b, out, g, bias = null) => {
     if (out.numel === 0) return
-    if (a.numel === 0 || b.numel === 0) elementsOf(out).fill(0)
-    else if (bytes === 4 && g.groups === g.c && g.c > 1) depthwise(lazy.get(), role, g, byRole(role, a, b, out))
-    else columns(lazy.get(), role, bytes, g, byRole(role, a, b, out))
+    if (a.numel === 0 || b.numel === 0) {
+      elementsOf(out).fill(0)
+      if (bias !== null) addBias(bias, out)
+    } else if (bytes === 4 && g.groups === g.c && g.c > 1) {
+      depthwise(lazy.get(), role, g, byRole(role, a, b, out), bias)
+    } else {
+      const instance = lazy.get()
+      const { x, weight, y } = byRole(role, a, b, out)
+      // Operands in the memory are used there; of others each image is staged when its turn comes.
+      const images = new Staged(instance, x, g.c * g.h * g.w)
+      const results = new Staged(instance, y, g.o * g.oh * g.ow)
+      const weights = new Staged(instance, weight, weight.numel)
+      if (role === 'conv2dWeight') directWeight(instance, bytes, g, images, weights, results)
+      else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, bias && new Staged(instance, bias, g.o), results)
+      else if (g.strideH * g.strideW === 1) direct(instance, true, bytes, g, results, weights, null, images)
+      else inputByColumns(instance, bytes, g, images, weights, results)
+    }
   }
 
-function columns(instance: WasmInstance, role: Role, bytes: 4 | 8, g: ConvGeometry, { x, weight, y }: Operands): void {
+/** columns [K, block] = weightᵀ [K, o] · grad [o, block] of each group, K = (c / groups, ky, kx), a block of output rows at a time; then col2im. */
+function inputByColumns(instance: WasmInstance, bytes: 4 | 8, g: ConvGeometry, images: Staged, weight: Staged, grad: Staged): void {
   const { kernels } = instance
   const [cg, og] = [g.c / g.groups, g.o / g.groups]
   const k = cg * g.kh * g.kw
   const plane = g.oh * g.ow
   const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
-  // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
-  const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
-  // Operands in the memory are used there; of others each image is staged when its turn comes.
-  const [xs, ys] = [new Staged(instance, x, g.c * g.h * g.w), new Staged(instance, y, g.o * plane)]
-  const weights = new Staged(instance, weight, g.o * k)
-  const output = { conv2d: ys, conv2dInput: xs, conv2dWeight: weights }[role]
-  const address = (operand: Staged, i: number): number => (operand === output ? operand.at(i) : operand.read(i))
-  const sums = role === 'conv2dWeight'
-  // Of each role's largest product; the strides of b are those of the calls below.
-  const scratchBytes =
-    role === 'conv2d'
-      ? productScratch(og, rows * g.ow, k, bytes, bytes)
-      : role === 'conv2dInput'
-        ? productScratch(k, rows * g.ow, og, bytes, bytes)
-        : productScratch(k, og, rows * g.ow, bytes, bytes * plane)
-  const [colAt, sumAt, partAt, scratch] = Staged.begin(
+  const [colAt, scratch] = Staged.begin(
     instance,
-    [xs, ys, weights],
-    isImage ? 0 : k * rows * g.ow * bytes,
-    sums ? g.o * k * bytes : 0,
-    sums ? og * k * bytes : 0,
-    scratchBytes,
-  ) as [number, number, number, number]
+    [images, grad, weight],
+    k * rows * g.ow * bytes,
+    productScratch(k, rows * g.ow, og, bytes, bytes),
+  ) as [number, number]
   const memory = bytes === 4 ? instance.f32 : instance.f64
-  const [im2col, col2im] = bytes === 4 ? [kernels.im2col_f32, kernels.col2im_f32] : [kernels.im2col_f64, kernels.col2im_f64]
-  // The image to its columns, or back.
-  const turn = (role === 'conv2dInput' ? col2im : im2col).bind(null, cg, ...windowOf(g))
-  // Strides in elements.
-  const matrix = (pointer: number, row: number, col: number) => ({ pointer, row: row * bytes, col: col * bytes })
-  const wAt = address(weights, 0)
+  const col2im = (bytes === 4 ? kernels.col2im_f32 : kernels.col2im_f64).bind(null, cg, ...windowOf(g))
+  const weights = weight.read(0)
 
   for (let n = 0; n < g.n; n++) {
-    const [xAt, yAt] = [address(xs, n), address(ys, n)]
-    if (role === 'conv2dInput' && !isImage) memory.fill(0, xAt / bytes, xAt / bytes + g.c * g.h * g.w)
+    const [image, gradients] = [images.at(n), grad.read(n)]
+    memory.fill(0, image / bytes, image / bytes + g.c * g.h * g.w)
     for (let group = 0; group < g.groups; group++) {
-      const x = xAt + group * cg * g.h * g.w * bytes
-      const y = yAt + group * og * plane * bytes
-      const w = wAt + group * og * k * bytes
-      for (let oy0 = 0; oy0 < g.oh; oy0 += rows) {
-        const oy1 = Math.min(g.oh, oy0 + rows)
+      const w = { pointer: weights + group * og * k * bytes, row: bytes, col: k * bytes }
+      // From the last block to the first: an element of the image then meets the window's rows in ascending order, whatever the blocks are.
+      for (let oy1 = g.oh; oy1 > 0; oy1 -= rows) {
+        const oy0 = Math.max(0, oy1 - rows)
         const block = (oy1 - oy0) * g.ow
-        const at = oy0 * g.ow * bytes
-        const columns = isImage ? matrix(x + at, plane, 1) : matrix(colAt, block, 1)
-        if (role !== 'conv2dInput' && !isImage) {
-          turn(oy0, oy1, g.ow, x, colAt)
-          worked(k * block * WORK_PER_COLUMN_ELEMENT)
-        }
-        if (role === 'conv2d') {
-          product(instance, bytes, og, block, k, matrix(w, k, 1), columns, y + at, plane * bytes, scratch)
-        } else if (role === 'conv2dInput') {
-          product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(y + at, plane, 1), columns.pointer, columns.row, scratch)
-          if (!isImage) {
-            turn(oy0, oy1, g.ow, x, colAt)
-            worked(k * block * WORK_PER_COLUMN_ELEMENT)
-          }
-        } else {
-          // Transposed, [k, og]: what must be packed is the gradient, which is smaller than the columns. The first one needs no sum.
-          const sum = sumAt + group * og * k * bytes
-          const isFirst = n === 0 && oy0 === 0
-          product(instance, bytes, k, og, block, columns, matrix(y + at, 1, plane), isFirst ? sum : partAt, og * bytes, scratch)
-          if (!isFirst) (bytes === 4 ? kernels.accumulate_f32 : kernels.accumulate_f64)(og * k, partAt, sum)
-        }
+        const y = { pointer: gradients + (group * og * plane + oy0 * g.ow) * bytes, row: plane * bytes, col: bytes }
+        product(instance, bytes, k, block, og, w, y, colAt, block * bytes, scratch)
+        col2im(oy0, oy1, g.ow, image + group * cg * g.h * g.w * bytes, colAt)
+        worked(k * block * WORK_PER_COLUMN_ELEMENT)
       }
     }
-    if (!sums) output.written(n)
+    images.written(n)
   }
-  if (!sums) return
-  const move = bytes === 4 ? kernels.move_32 : kernels.move_64
-  for (let group = 0; group < g.groups; group++) {
-    const part = group * og * k * bytes
-    move(og, k, sumAt + part, bytes, og * bytes, wAt + part, k * bytes, bytes)
-    worked(og * k * WORK_PER_COLUMN_ELEMENT)
-  }
-  output.written(0)
 }
 
 /** float32, plane by plane: output channel o reads input channel o / multiplier, with a weight [kh, kw] of its own. */
-function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, weight, y }: Operands): void {
+function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, weight, y }: Operands, bias: Operand | null): void {
   const { f32 } = instance
   const kernel = instance.kernels[DEPTHWISE[role]].bind(null, ...windowOf(g), g.oh, g.ow)
   const multiplier = g.o / g.c
   const [xPlane, yPlane, window] = [g.h * g.w, g.oh * g.ow, g.kh * g.kw]
   const [xs, ys, weights] = [new Staged(instance, x, xPlane), new Staged(instance, y, yPlane), new Staged(instance, weight, weight.numel)]
-  Staged.begin(instance, [xs, ys, weights])
+  const biases = bias && new Staged(instance, bias, g.o)
+  Staged.begin(instance, [xs, ys, weights, biases])
   const weightAt = role === 'conv2dWeight' ? weights.at(0) : weights.read(0)
+  const biasAt = biases === null ? 0 : biases.read(0)
   if (role === 'conv2dWeight') f32.fill(0, weightAt / 4, weightAt / 4 + weight.numel)
   for (let c = 0; c < g.n * g.c; c++) {
     const xAt = role === 'conv2dInput' ? xs.at(c) : xs.read(c)
@@ -161,6 +127,7 @@ function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, wei
       const yAt = role === 'conv2d' ? ys.at(o) : ys.read(o)
       const [from, by, to] = role === 'conv2d' ? [xAt, w, yAt] : role === 'conv2dInput' ? [yAt, w, xAt] : [xAt, yAt, w]
       kernel(from, by, to)
+      if (biasAt > 0) instance.kernels.add_f32(1, yPlane, yAt, 0, 1, biasAt + (o % g.o) * 4, 0, 0, yAt, 0)
       worked(yPlane * window)
       if (role === 'conv2d') ys.written(o)
     }
