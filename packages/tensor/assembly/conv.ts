@@ -1,5 +1,5 @@
 /**
- * The parts of convolutions other than matrix products, for `wasm/conv.ts`: the way of columns back to an image (col2im), and loops over
+ * The parts of convolutions other than matrix products, for `wasm/conv.ts`: an image's columns (im2col), their way back (col2im), and loops over
  * whole planes for depthwise convolutions, whose products would have one row. Pointers are bytes, everything else counts elements.
  */
 
@@ -14,13 +14,15 @@
   return left < 0 ? 0 : min(ow, left / stride + 1)
 }
 
+const enum Columns { im2col, col2im }
+
 /**
- * The way back of an image's columns: x[c, iy, ix] += col[(c, ky, kx), (oy, ox)] for rows oy0 … oy1 − 1 of y, in ascending order of col's rows and columns;
- * places outside are left out. col is dense.
- * @exports col2im: f32 f64
+ * Rows oy0 … oy1 − 1 of y as columns, col[(c, ky, kx), (oy, ox)] = x[c, iy, ix], 0 outside; or their way back, x[c, iy, ix] += col[(c, ky, kx), (oy, ox)], in
+ * ascending order of col's rows and columns. col is dense.
+ * @exports f32 f64
  */
 @inline function columns<T>(
-  c: i32, h: i32, w: i32, kh: i32, kw: i32, sh: i32, sw: i32, ph: i32, pw: i32, dh: i32, dw: i32,
+  op: Columns, c: i32, h: i32, w: i32, kh: i32, kw: i32, sh: i32, sw: i32, ph: i32, pw: i32, dh: i32, dw: i32,
   oy0: i32, oy1: i32, ow: i32, x: usize, col: usize,
 ): void {
   const size = sizeof<T>()
@@ -33,12 +35,50 @@
         for (let oy = oy0; oy < oy1; oy++) {
           const iy = oy * sh - ph + ky * dh
           const at = x + <usize>((ci * h + iy) * w + first + from * sw) * size
-          if (iy >= 0 && iy < h) addRow<T>(to - from, <T>1, col + <usize>from * size, 1, at, sw)
-          col += <usize>ow * size
+          if (iy < 0 || iy >= h) col = op == Columns.im2col ? zeros<T>(col, ow) : col + <usize>ow * size
+          else if (op == Columns.im2col) {
+            col = zeros<T>(col, from)
+            col = takeRow<T>(to - from, at, sw, col)
+            col = zeros<T>(col, ow - to)
+          } else {
+            addRow<T>(to - from, <T>1, col + <usize>from * size, 1, at, sw)
+            col += <usize>ow * size
+          }
         }
       }
     }
   }
+}
+
+/** Copies n elements, `step` apart, and returns the end. Rows are short: a loop in place beats a call of memory.copy. */
+@inline function takeRow<T>(n: i32, x: usize, step: i32, to: usize): usize {
+  const lanes = <i32>(16 / sizeof<T>())
+  if (step == 1) {
+    for (; n >= lanes; n -= lanes) {
+      v128.store(to, v128.load(x))
+      to += 16
+      x += 16
+    }
+  }
+  for (; n > 0; n--) {
+    store<T>(to, load<T>(x))
+    to += sizeof<T>()
+    x += <usize>step * sizeof<T>()
+  }
+  return to
+}
+
+/** Writes n zeros and returns the end. */
+@inline function zeros<T>(to: usize, n: i32): usize {
+  for (; n >= <i32>(16 / sizeof<T>()); n -= <i32>(16 / sizeof<T>())) {
+    v128.store(to, v128.splat<T>(0))
+    to += 16
+  }
+  for (; n > 0; n--) {
+    store<T>(to, 0)
+    to += sizeof<T>()
+  }
+  return to
 }
 
 /** out += a · x, product and sum rounded each. */

@@ -7,37 +7,20 @@
 import { addBias } from '../js/conv.js'
 import type { ConvGeometry } from '../table/neural.js'
 import { type Conv, elementsOf, type Operand } from '../table/operands.js'
+import { byColumns, type Role, windowOf } from './columns.js'
 import { direct, directWeight } from './direct.js'
 import type { LazyInstance, WasmInstance, Window } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { worked } from './pause.js'
-import { product, productScratch } from './products.js'
 import { Staged } from './staged.js'
 
-/** Columns to the image. */
-type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
 declare module './instance.js' {
   interface KernelExports {
-    readonly col2im_f32: Columns
-    readonly col2im_f64: Columns
-    readonly accumulate_f32: (n: number, x: number, out: number) => void
-    readonly accumulate_f64: (n: number, x: number, out: number) => void
     readonly depthwise_f32: Depthwise
     readonly depthwise_input_f32: Depthwise
     readonly depthwise_weight_f32: Depthwise
   }
-}
-
-type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
-
-/** Elements of columns that are made at once: half a megabyte of float32. */
-const COLUMNS = 131_072
-/** The work of one of them, for pauses. */
-const WORK_PER_COLUMN_ELEMENT = 8
-
-function windowOf(g: ConvGeometry): Window {
-  return [g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW]
 }
 
 /** The two inputs and the output by what they are. */
@@ -64,48 +47,15 @@ const conv =
       const images = new Staged(instance, x, g.c * g.h * g.w)
       const results = new Staged(instance, y, g.o * g.oh * g.ow)
       const weights = new Staged(instance, weight, weight.numel)
-      if (role === 'conv2dWeight') directWeight(instance, bytes, g, images, weights, results)
-      else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, bias && new Staged(instance, bias, g.o), results)
-      else if (g.strideH * g.strideW === 1) direct(instance, true, bytes, g, results, weights, null, images)
-      else inputByColumns(instance, bytes, g, images, weights, results)
+      const biases = bias && new Staged(instance, bias, g.o)
+      const isStrided = g.strideH * g.strideW > 1
+      if (instance.external !== null || (role === 'conv2dInput' && isStrided)) {
+        byColumns(instance, role, bytes, g, images, weights, biases, results)
+      } else if (role === 'conv2dWeight') directWeight(instance, bytes, g, images, weights, results)
+      else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, biases, results)
+      else direct(instance, true, bytes, g, results, weights, null, images)
     }
   }
-
-/** columns [K, block] = weightᵀ [K, o] · grad [o, block] of each group, K = (c / groups, ky, kx), a block of output rows at a time; then col2im. */
-function inputByColumns(instance: WasmInstance, bytes: 4 | 8, g: ConvGeometry, images: Staged, weight: Staged, grad: Staged): void {
-  const { kernels } = instance
-  const [cg, og] = [g.c / g.groups, g.o / g.groups]
-  const k = cg * g.kh * g.kw
-  const plane = g.oh * g.ow
-  const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
-  const [colAt, scratch] = Staged.begin(
-    instance,
-    [images, grad, weight],
-    k * rows * g.ow * bytes,
-    productScratch(k, rows * g.ow, og, bytes, bytes),
-  ) as [number, number]
-  const memory = bytes === 4 ? instance.f32 : instance.f64
-  const col2im = (bytes === 4 ? kernels.col2im_f32 : kernels.col2im_f64).bind(null, cg, ...windowOf(g))
-  const weights = weight.read(0)
-
-  for (let n = 0; n < g.n; n++) {
-    const [image, gradients] = [images.at(n), grad.read(n)]
-    memory.fill(0, image / bytes, image / bytes + g.c * g.h * g.w)
-    for (let group = 0; group < g.groups; group++) {
-      const w = { pointer: weights + group * og * k * bytes, row: bytes, col: k * bytes }
-      // From the last block to the first: an element of the image then meets the window's rows in ascending order, whatever the blocks are.
-      for (let oy1 = g.oh; oy1 > 0; oy1 -= rows) {
-        const oy0 = Math.max(0, oy1 - rows)
-        const block = (oy1 - oy0) * g.ow
-        const y = { pointer: gradients + (group * og * plane + oy0 * g.ow) * bytes, row: plane * bytes, col: bytes }
-        product(instance, bytes, k, block, og, w, y, colAt, block * bytes, scratch)
-        col2im(oy0, oy1, g.ow, image + group * cg * g.h * g.w * bytes, colAt)
-        worked(k * block * WORK_PER_COLUMN_ELEMENT)
-      }
-    }
-    images.written(n)
-  }
-}
 
 /** float32, plane by plane: output channel o reads input channel o / multiplier, with a weight [kh, kw] of its own. */
 function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, weight, y }: Operands, bias: Operand | null): void {
