@@ -2,9 +2,9 @@
  * Convolutions by the columns of an image (im2col) and products of matrices, a block of output rows at a time, so that the columns stay in the second-level
  * cache: all three where a library computes the products, else the gradient of the image with a stride alone. For `conv.ts`.
  *
- *     conv2d         y [o, block]      = weight [o, K] · columns [K, block]                 K = c / groups · kh · kw
- *     conv2dInput    columns           = weightᵀ [K, o] · grad [o, block], then col2im       of each group
- *     conv2dWeight   weight [o, K]   += grad [o, block] · columnsᵀ [block, K]
+ *     forward   y [o, block]      = weight [o, K] · columns [K, block]                 K = c / groups · kh · kw
+ *     input     columns           = weightᵀ [K, o] · grad [o, block], then col2im       of each group
+ *     weight    weight [o, K]   += grad [o, block] · columnsᵀ [block, K]
  */
 import type { ConvGeometry } from '../table/neural.js'
 import type { Matrix } from './external.js'
@@ -13,7 +13,8 @@ import { worked } from './pause.js'
 import { product, productScratch } from './products.js'
 import { Staged } from './staged.js'
 
-export type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
+/** Forward, and the gradients of the image and of the weight. */
+export type Role = 'forward' | 'input' | 'weight'
 
 /** The image to its columns, or back. */
 type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
@@ -54,11 +55,11 @@ export function byColumns(
   const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
   // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
   const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
-  const sums = role === 'conv2dWeight'
+  const sums = role === 'weight'
   const scratchBytes =
-    role === 'conv2d'
+    role === 'forward'
       ? productScratch(og, rows * g.ow, k, bytes, bytes)
-      : role === 'conv2dInput'
+      : role === 'input'
         ? productScratch(k, rows * g.ow, og, bytes, bytes)
         : productScratch(og, k, rows * g.ow, bytes, bytes * rows * g.ow)
   const [colAt, partAt, scratch] = Staged.begin(
@@ -70,7 +71,7 @@ export function byColumns(
   ) as [number, number, number]
   const memory = bytes === 4 ? instance.f32 : instance.f64
   const [im2col, col2im] = bytes === 4 ? [kernels.im2col_f32, kernels.col2im_f32] : [kernels.im2col_f64, kernels.col2im_f64]
-  const [accumulate, add] = bytes === 4 ? [kernels.accumulate_f32, kernels.add_f32] : [kernels.accumulate_f64, kernels.add_f64]
+  const [accumulate, addRow] = bytes === 4 ? [kernels.accumulate_f32, kernels.add_f32] : [kernels.accumulate_f64, kernels.add_f64]
   const window = windowOf(g)
   const at = (operand: Staged, i: number, isOutput: boolean): number => (isOutput ? operand.at(i) : operand.read(i))
   const weightAt = at(weights, 0, sums)
@@ -79,8 +80,8 @@ export function byColumns(
   const matrix = (pointer: number, row: number, col: number): Matrix => ({ pointer, row: row * bytes, col: col * bytes })
 
   for (let n = 0; n < g.n; n++) {
-    const [imageAt, resultAt] = [at(images, n, role === 'conv2dInput'), at(results, n, role === 'conv2d')]
-    if (role === 'conv2dInput' && !isImage) memory.fill(0, imageAt / bytes, imageAt / bytes + g.c * g.h * g.w)
+    const [imageAt, resultAt] = [at(images, n, role === 'input'), at(results, n, role === 'forward')]
+    if (role === 'input' && !isImage) memory.fill(0, imageAt / bytes, imageAt / bytes + g.c * g.h * g.w)
     for (let group = 0; group < g.groups; group++) {
       const x = imageAt + group * cg * g.h * g.w * bytes
       const y = resultAt + group * og * plane * bytes
@@ -91,13 +92,13 @@ export function byColumns(
         const block = (oy1 - oy0) * g.ow
         const from = oy0 * g.ow * bytes
         const columns = isImage ? matrix(x + from, plane, 1) : matrix(colAt, block, 1)
-        if (role !== 'conv2dInput' && !isImage) {
+        if (role !== 'input' && !isImage) {
           im2col(cg, ...window, oy0, oy1, g.ow, x, colAt)
           worked(k * block * WORK_PER_COLUMN_ELEMENT)
         }
-        if (role === 'conv2d') {
+        if (role === 'forward') {
           product(instance, bytes, og, block, k, matrix(w, k, 1), columns, y + from, plane * bytes, scratch)
-        } else if (role === 'conv2dInput') {
+        } else if (role === 'input') {
           product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(y + from, plane, 1), columns.pointer, columns.row, scratch)
           if (!isImage) {
             col2im(cg, ...window, oy0, oy1, g.ow, x, colAt)
@@ -111,15 +112,15 @@ export function byColumns(
         }
       }
     }
-    if (role === 'conv2d') {
+    if (role === 'forward') {
       if (biasAt > 0) {
         for (let o = 0; o < g.o; o++) {
           const to = resultAt + o * plane * bytes
-          add(1, plane, to, 0, 1, biasAt + o * bytes, 0, 0, to, 0)
+          addRow(1, plane, to, 0, 1, biasAt + o * bytes, 0, 0, to, 0)
         }
       }
       results.written(n)
-    } else if (role === 'conv2dInput') images.written(n)
+    } else if (role === 'input') images.written(n)
   }
   if (sums) weights.written(0)
 }

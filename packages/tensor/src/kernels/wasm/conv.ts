@@ -27,8 +27,8 @@ declare module './instance.js' {
 type Operands = Readonly<Record<'x' | 'weight' | 'y', Operand>>
 
 function byRole(role: Role, a: Operand, b: Operand, out: Operand): Operands {
-  if (role === 'conv2d') return { x: a, weight: b, y: out }
-  return role === 'conv2dInput' ? { x: out, weight: b, y: a } : { x: a, weight: out, y: b }
+  if (role === 'forward') return { x: a, weight: b, y: out }
+  return role === 'input' ? { x: out, weight: b, y: a } : { x: a, weight: out, y: b }
 }
 
 const conv =
@@ -49,10 +49,10 @@ const conv =
       const weights = new Staged(instance, weight, weight.numel)
       const biases = bias && new Staged(instance, bias, g.o)
       const isStrided = g.strideH * g.strideW > 1
-      if (instance.external !== null || (role === 'conv2dInput' && isStrided)) {
+      if (instance.external !== null || (role === 'input' && isStrided)) {
         byColumns(instance, role, bytes, g, images, weights, biases, results)
-      } else if (role === 'conv2dWeight') directWeight(instance, bytes, g, images, weights, results)
-      else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, biases, results)
+      } else if (role === 'weight') directWeight(instance, bytes, g, images, weights, results)
+      else if (role === 'forward') direct(instance, false, bytes, g, images, weights, biases, results)
       else direct(instance, true, bytes, g, results, weights, null, images)
     }
   }
@@ -66,27 +66,27 @@ function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, wei
   const [xs, ys, weights] = [new Staged(instance, x, xPlane), new Staged(instance, y, yPlane), new Staged(instance, weight, weight.numel)]
   const biases = bias && new Staged(instance, bias, g.o)
   Staged.begin(instance, [xs, ys, weights, biases])
-  const weightAt = role === 'conv2dWeight' ? weights.at(0) : weights.read(0)
+  const weightAt = role === 'weight' ? weights.at(0) : weights.read(0)
   const biasAt = biases === null ? 0 : biases.read(0)
-  if (role === 'conv2dWeight') f32.fill(0, weightAt / 4, weightAt / 4 + weight.numel)
+  if (role === 'weight') f32.fill(0, weightAt / 4, weightAt / 4 + weight.numel)
   for (let c = 0; c < g.n * g.c; c++) {
-    const xAt = role === 'conv2dInput' ? xs.at(c) : xs.read(c)
-    if (role === 'conv2dInput') f32.fill(0, xAt / 4, xAt / 4 + xPlane)
+    const xAt = role === 'input' ? xs.at(c) : xs.read(c)
+    if (role === 'input') f32.fill(0, xAt / 4, xAt / 4 + xPlane)
     for (let o = c * multiplier; o < (c + 1) * multiplier; o++) {
       const w = weightAt + (o % g.o) * window * 4
-      const yAt = role === 'conv2d' ? ys.at(o) : ys.read(o)
-      const [from, by, to] = role === 'conv2d' ? [xAt, w, yAt] : role === 'conv2dInput' ? [yAt, w, xAt] : [xAt, yAt, w]
+      const yAt = role === 'forward' ? ys.at(o) : ys.read(o)
+      const [from, by, to] = role === 'forward' ? [xAt, w, yAt] : role === 'input' ? [yAt, w, xAt] : [xAt, yAt, w]
       kernel(from, by, to)
       if (biasAt > 0) instance.kernels.add_f32(1, yPlane, yAt, 0, 1, biasAt + (o % g.o) * 4, 0, 0, yAt, 0)
       worked(yPlane * window)
-      if (role === 'conv2d') ys.written(o)
+      if (role === 'forward') ys.written(o)
     }
-    if (role === 'conv2dInput') xs.written(c)
+    if (role === 'input') xs.written(c)
   }
-  if (role === 'conv2dWeight') weights.written(0)
+  if (role === 'weight') weights.written(0)
 }
 
-const DEPTHWISE = { conv2d: 'depthwise_f32', conv2dInput: 'depthwise_input_f32', conv2dWeight: 'depthwise_weight_f32' } as const
+const DEPTHWISE = { forward: 'depthwise_f32', input: 'depthwise_input_f32', weight: 'depthwise_weight_f32' } as const
 
 const tiles =
   ({ external }: LazyInstance): Rule =>
@@ -95,5 +95,5 @@ const tiles =
 
 export function cells(instance: LazyInstance): OwnCells {
   const cell = (role: Role) => by(tiles(instance), { float32: conv(instance, role, 4), float64: conv(instance, role, 8) })
-  return { conv2d: cell('conv2d'), conv2dInput: cell('conv2dInput'), conv2dWeight: cell('conv2dWeight') }
+  return { conv2d: cell('forward'), conv2dInput: cell('input'), conv2dWeight: cell('weight') }
 }
