@@ -71,7 +71,7 @@ export function byColumns(
   ) as [number, number, number]
   const memory = bytes === 4 ? instance.f32 : instance.f64
   const [im2col, col2im] = bytes === 4 ? [kernels.im2col_f32, kernels.col2im_f32] : [kernels.im2col_f64, kernels.col2im_f64]
-  const [accumulate, addRow] = bytes === 4 ? [kernels.accumulate_f32, kernels.add_f32] : [kernels.accumulate_f64, kernels.add_f64]
+  const [accumulate, axpy] = bytes === 4 ? [kernels.accumulate_f32, kernels.axpy_f32] : [kernels.accumulate_f64, kernels.axpy_f64]
   const window = windowOf(g)
   const at = (operand: Staged, i: number, isOutput: boolean): number => (isOutput ? operand.at(i) : operand.read(i))
   const weightAt = at(weights, 0, sums)
@@ -116,7 +116,7 @@ export function byColumns(
       if (biasAt > 0) {
         for (let o = 0; o < g.o; o++) {
           const to = resultAt + o * plane * bytes
-          addRow(1, plane, to, 0, 1, biasAt + o * bytes, 0, 0, to, 0)
+          axpy(1, plane, 1, biasAt + o * bytes, 0, 0, to, 0)
         }
       }
       results.written(n)
