@@ -6,6 +6,7 @@
 export * from './activations'
 export * from './conv'
 export * from './convert'
+export * from './direct'
 export * from './elementwise'
 export * from './exact'
 export * from './functions'

@@ -4,80 +4,9 @@
  *
  * out[i, j] is the plain sum over p = 0, 1, …, k - 1 in that order, each product and each sum rounded (KERNELS.md, rule DOT): blocking
  * over k continues from the value in `out`, so packed, unpacked, the products with vectors and the naive loop give the same bits.
- *
- * Note on speed: the micro-kernel is inlined and its k loop is not unrolled; unrolled it runs at two thirds of the speed, called at
- * four fifths.
  */
+import { copyRow, micro, WIDTH } from './tile'
 import { turn2, turn4 } from './turn'
-
-/** Bytes of a tile's row, and of a panel's. */
-const WIDTH: usize = 32
-
-/** tile (+)= a [4, k] · b [k, WIDTH]: row pointers of a with `aStep` to the next column, b with `bStep` to its next row. */
-@inline function micro<T>(
-  k: i32,
-  a0: usize,
-  a1: usize,
-  a2: usize,
-  a3: usize,
-  aStep: usize,
-  b: usize,
-  bStep: usize,
-  out: usize,
-  outRow: usize,
-  first: bool,
-): void {
-  const o1 = out + outRow
-  const o2 = o1 + outRow
-  const o3 = o2 + outRow
-  let c00 = v128.splat<T>(0)
-  let c01 = v128.splat<T>(0)
-  let c10 = v128.splat<T>(0)
-  let c11 = v128.splat<T>(0)
-  let c20 = v128.splat<T>(0)
-  let c21 = v128.splat<T>(0)
-  let c30 = v128.splat<T>(0)
-  let c31 = v128.splat<T>(0)
-  if (!first) {
-    c00 = v128.load(out)
-    c01 = v128.load(out, 16)
-    c10 = v128.load(o1)
-    c11 = v128.load(o1, 16)
-    c20 = v128.load(o2)
-    c21 = v128.load(o2, 16)
-    c30 = v128.load(o3)
-    c31 = v128.load(o3, 16)
-  }
-  for (let p = 0; p < k; p++) {
-    const b0 = v128.load(b)
-    const b1 = v128.load(b, 16)
-    const x0 = v128.load_splat<T>(a0)
-    c00 = v128.add<T>(c00, v128.mul<T>(x0, b0))
-    c01 = v128.add<T>(c01, v128.mul<T>(x0, b1))
-    const x1 = v128.load_splat<T>(a1)
-    c10 = v128.add<T>(c10, v128.mul<T>(x1, b0))
-    c11 = v128.add<T>(c11, v128.mul<T>(x1, b1))
-    const x2 = v128.load_splat<T>(a2)
-    c20 = v128.add<T>(c20, v128.mul<T>(x2, b0))
-    c21 = v128.add<T>(c21, v128.mul<T>(x2, b1))
-    const x3 = v128.load_splat<T>(a3)
-    c30 = v128.add<T>(c30, v128.mul<T>(x3, b0))
-    c31 = v128.add<T>(c31, v128.mul<T>(x3, b1))
-    a0 += aStep
-    a1 += aStep
-    a2 += aStep
-    a3 += aStep
-    b += bStep
-  }
-  v128.store(out, c00)
-  v128.store(out, c01, 16)
-  v128.store(o1, c10)
-  v128.store(o1, c11, 16)
-  v128.store(o2, c20)
-  v128.store(o2, c21, 16)
-  v128.store(o3, c30)
-  v128.store(o3, c31, 16)
-}
 
 /**
  * out [m, n] (+)= a [m, k] · b [k, n]. Four rows of a begin at each multiple of `aPanel`, lie `aRow` apart, and step by `aStep`; a panel of WIDTH
@@ -121,7 +50,7 @@ const WIDTH: usize = 32
     for (let q = 0; q < inner; q++) {
       const rows = m - ((byPanels ? q : o) << 2)
       const cols = n - (byPanels ? o : q) * width
-      if (rows >= 4 && cols >= width) micro<T>(k, ai, ai + aRow, ai + 2 * aRow, ai + 3 * aRow, aStep, bj, bStep, oij, outRow, first)
+      if (rows >= 4 && cols >= width) micro<T>(1, k, ai, ai + aRow, ai + 2 * aRow, ai + 3 * aRow, aStep, 0, bj, bStep, oij, outRow, first)
       else {
         const isRagged = cols < width
         edge<T>(min(4, rows), min(width, cols), k, ai, aRow, aStep, isRagged ? bTail : bj, isRagged ? WIDTH : bStep, oij, outRow, first, tile)
@@ -153,15 +82,8 @@ function edge<T>(
   const a1 = rows > 1 ? a + aRow : a
   const a2 = rows > 2 ? a + 2 * aRow : a
   const a3 = rows > 3 ? a + 3 * aRow : a
-  micro<T>(k, a, a1, a2, a3, aStep, b, bStep, tile, WIDTH, first)
+  micro<T>(1, k, a, a1, a2, a3, aStep, 0, b, bStep, tile, WIDTH, first)
   for (let r = 0; r < rows; r++) copyRow(out + <usize>r * outRow, tile + <usize>r * WIDTH, bytes)
-}
-
-/** At most WIDTH bytes, a multiple of four. */
-@inline function copyRow(to: usize, from: usize, bytes: usize): void {
-  let i: usize = 0
-  for (; i + 16 <= bytes; i += 16) v128.store(to + i, v128.load(from + i))
-  for (; i < bytes; i += 4) store<u32>(to + i, load<u32>(from + i))
 }
 
 /** Panels of WIDTH columns, each [k, WIDTH], one after the other; columns beyond `cols` are zero. @exports pack_b: f32 f64 */
@@ -177,26 +99,28 @@ function edge<T>(
         to += WIDTH
         from += bRow
       }
-    } else if (have == width && bRow == sizeof<T>()) {
+    } else if (bRow == sizeof<T>()) {
       // A transposed operand: blocks of 4 × 4 (2 × 2) are turned in registers.
       const step = <i32>(16 / sizeof<T>())
-      let p = 0
-      for (; p <= k - step; p += step) {
-        if (sizeof<T>() == 4) {
-          turn4(from, bCol, to, WIDTH)
-          turn4(from + 4 * bCol, bCol, to + 16, WIDTH)
-        } else {
-          turn2(from, bCol, to, WIDTH)
-          turn2(from + 2 * bCol, bCol, to + 16, WIDTH)
+      for (let c = 0; c < width; c += step) {
+        let at = from + <usize>c * bCol
+        let row = to + <usize>c * sizeof<T>()
+        let p = 0
+        if (c + step <= have) {
+          for (; p <= k - step; p += step) {
+            if (sizeof<T>() == 4) turn4(at, bCol, row, WIDTH)
+            else turn2(at, bCol, row, WIDTH)
+            at += 16
+            row += <usize>step * WIDTH
+          }
         }
-        from += 16
-        to += <usize>step * WIDTH
+        for (; p < k; p++) {
+          for (let q = 0; q < step; q++) store<T>(row + <usize>q * sizeof<T>(), c + q < have ? load<T>(at + <usize>q * bCol) : 0)
+          at += sizeof<T>()
+          row += WIDTH
+        }
       }
-      for (; p < k; p++) {
-        for (let c: usize = 0; c < WIDTH / sizeof<T>(); c++) store<T>(to + c * sizeof<T>(), load<T>(from + c * bCol))
-        from += sizeof<T>()
-        to += WIDTH
-      }
+      to += <usize>k * WIDTH
     } else {
       for (let p = 0; p < k; p++) {
         for (let c = 0; c < width; c++) store<T>(to + <usize>c * sizeof<T>(), c < have ? load<T>(from + <usize>c * bCol) : 0)

@@ -11,7 +11,8 @@ import { eye, tensor, zeros } from '../../tensor/create.js'
 import { type DeviceSpec, device, withDevice } from '../../tensor/device.js'
 import type { Tensor } from '../../tensor/tensor.js'
 import { numelOf } from '../../values/shape.js'
-import type { Matmul } from '../table/operands.js'
+import type { Conv, Matmul } from '../table/operands.js'
+import { createWasmBackend } from '../wasm/backend.js'
 import { createBlasBackend } from './backend.js'
 import { openblasCore } from './libraries.js'
 import { type Blas, open, openBlas } from './open.js'
@@ -140,6 +141,47 @@ describeHere('with the library of this machine', () => {
     a.narrow(0, 3, 2).narrow(1, 5, 2).copy_(specials)
     const product = (on: DeviceSpec) => [...withDevice(on, () => a.matmul(eye(64))).dataSync()].map((x) => (Number.isFinite(x) ? 0 : x))
     expect(product('blas')).toEqual(product('wasm'))
+  })
+
+  // Products large enough for the library; strides, paddings, groups, a 1 × 1 window, one output row a block.
+  test.each([
+    { n: 2, c: 8, h: 20, w: 20, o: 12, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
+    { n: 2, c: 6, h: 33, w: 31, o: 8, kh: 5, kw: 3, stride: 2, pad: 2, groups: 2 },
+    { n: 1, c: 32, h: 18, w: 18, o: 24, kh: 1, kw: 1, stride: 1, pad: 0, groups: 1 },
+    { n: 1, c: 160, h: 9, w: 120, o: 16, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
+  ])('CONV convolutions and their gradients are those of wasm, but for rounding: %j', ({ n, c, h, w, o, kh, kw, stride, pad, groups }) => {
+    const extent = (size: number, window: number) => Math.floor((size + 2 * pad - window) / stride) + 1
+    const [oh, ow] = [extent(h, kh), extent(w, kw)]
+    const g = { n, c, h, w, o, kh, kw, oh, ow, strideH: stride, strideW: stride, padH: pad, padW: pad, dilH: 1, dilW: 1, groups }
+    const shapes = { x: [n, c, h, w], weight: [o, c / groups, kh, kw], y: [n, o, oh, ow] }
+    const [x, weight, y, bias] = [
+      random(shapes.x, 'float32'),
+      random(shapes.weight, 'float32'),
+      random(shapes.y, 'float32'),
+      random([o], 'float32'),
+    ]
+    const calls: [op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: readonly number[], bias: Tensor | null][] = [
+      ['conv2d', x, weight, shapes.y, bias],
+      ['conv2dInput', y, weight, shapes.x, null],
+      ['conv2dWeight', x, y, shapes.weight, null],
+    ]
+    let products = 0
+    const counting: Blas['sgemm'] = (...args) => {
+      products++
+      blas!.sgemm(...args)
+    }
+    const [by, right] = [createBlasBackend(threadHeap, { ...blas!, sgemm: counting }), createWasmBackend(threadHeap)]
+    for (const [op, a, b, shape, withBias] of calls) {
+      const [got, want] = [by, right].map(({ kernels }) => {
+        const out = zeros(shape)
+        ;(kernels[op].float32 as Conv)(a, b, out, g, withBias)
+        return [...out.dataSync()]
+      }) as [number[], number[]]
+      const scale = want.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+      const worst = got.reduce((most, value, i) => Math.max(most, Math.abs(value - want[i]!)), 0)
+      expect({ op, ok: worst <= 1e-5 * scale, products: products > 0 }).toEqual({ op, ok: true, products: true })
+      products = 0
+    }
   })
 
   test('kernelFor names the library', () => {

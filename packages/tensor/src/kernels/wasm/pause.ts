@@ -41,7 +41,8 @@ export function assertNotPausing(): void {
 export function worked(n: number): void {
   done += n
   if (done < WORK_PER_PAUSE) return
-  done = 0
+  // The excess counts, so that the rate does not depend on how large slices are.
+  done %= WORK_PER_PAUSE
   if (hook === null) return
   isPausing = true
   try {

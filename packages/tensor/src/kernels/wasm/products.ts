@@ -18,15 +18,18 @@ const TILES_FROM = 256
 const UNPACKED_MAX = 262_144
 /** Rows of a below which packing b costs more than it brings. */
 const PACKED_ROWS_MIN = 8
+/** With so many rows packing costs nothing, and pays from fewer bytes on: rows of b that lie a power of two apart push each other out of the first-level cache. */
+const CHEAP_ROWS_MIN = 64
+const CHEAP_UNPACKED_MAX = 65_536
 /** Columns of b up to which a is used where it lies: each of its elements is read too seldom to be packed. */
 const PACK_A_COLUMNS = 32
-/** Rows of a block of a, its depth, columns of a block of b in bytes: a panel of b stays in the first-level cache, both blocks in the second. */
+/** Rows of a block of a; columns of a block of b, and depth of both, in bytes. A panel of b stays in the first-level cache, both blocks in the second. */
 const BLOCK_ROWS = 64
-const BLOCK_DEPTH = 256
-const BLOCK_COLUMNS = 4096
+const BLOCK_COLUMNS = 2048
+const BLOCK_DEPTH = 1536
 /** Bytes of a row of a tile (`WIDTH` in assembly/matmul.ts), and of a tile. */
-const PANEL_BYTES = 32
-const TILE_BYTES = 128
+export const PANEL_BYTES = 32
+export const TILE_BYTES = 128
 
 /** The matrix with its first element at `pointer`, and the strides of x, which are in elements. */
 function matrixAt(pointer: number, { row, col }: Factor, bytes: number): Matrix {
@@ -93,7 +96,8 @@ function place(
 
 /** Whether b is packed: when its columns do not lie side by side, and when it is large. */
 function isPacked(m: number, n: number, k: number, bytes: number, bCol: number): boolean {
-  return m > 1 && (bCol !== bytes || (n * k * bytes > UNPACKED_MAX && m >= PACKED_ROWS_MIN))
+  if (bCol !== bytes) return m > 1
+  return m >= PACKED_ROWS_MIN && n * k * bytes > (m >= CHEAP_ROWS_MIN ? CHEAP_UNPACKED_MAX : UNPACKED_MAX)
 }
 
 /** Whether a is read often enough to be packed while b is not; then b is small, and so is a's block. */
@@ -101,10 +105,15 @@ function mayPackRows(m: number, n: number): boolean {
   return m >= PACKED_ROWS_MIN && n > PACK_A_COLUMNS
 }
 
+/** The depth of the blocks of k: as equal as can be, since each block reads and writes the whole result. */
+export function depthOf(k: number, bytes: number): number {
+  return Math.ceil(k / Math.ceil((k * bytes) / BLOCK_DEPTH))
+}
+
 /** Bytes of scratch that `product` needs for this size, or with a smaller n or k. `bCol`: bytes from a column of b to the next. */
 export function productScratch(m: number, n: number, k: number, bytes: number, bCol: number): number {
   if (m === 1) return 0
-  const packed = isPacked(m, n, k, bytes, bCol) ? (BLOCK_ROWS * bytes + BLOCK_COLUMNS) * BLOCK_DEPTH : 0
+  const packed = isPacked(m, n, k, bytes, bCol) ? (BLOCK_ROWS + BLOCK_COLUMNS / bytes) * BLOCK_DEPTH : 0
   const rows = mayPackRows(m, n) ? Math.min(m, BLOCK_ROWS) + 3 : 0
   return TILE_BYTES + Math.max(packed, k * PANEL_BYTES + rows * k * bytes)
 }
@@ -197,12 +206,13 @@ function blocks(
   const width = PANEL_BYTES / bytes
   const tile = scratch
   const packedA = tile + TILE_BYTES
-  const packedB = packedA + BLOCK_ROWS * BLOCK_DEPTH * bytes
+  const depth = depthOf(k, bytes)
+  const packedB = packedA + BLOCK_ROWS * depth * bytes
   const packs = n > PACK_A_COLUMNS
   for (let j = 0; j < n; j += columns) {
     const nc = Math.min(columns, n - j)
-    for (let p = 0; p < k; p += BLOCK_DEPTH) {
-      const kc = Math.min(BLOCK_DEPTH, k - p)
+    for (let p = 0; p < k; p += depth) {
+      const kc = Math.min(depth, k - p)
       const panel = kc * PANEL_BYTES
       kernels.packB(kc, nc, b.pointer + p * b.row + j * b.col, b.row, b.col, packedB)
       const ragged = packedB + Math.floor(nc / width) * panel
