@@ -53,8 +53,6 @@ export function byColumns(
   const k = cg * g.kh * g.kw
   const plane = g.oh * g.ow
   const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
-  // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
-  const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
   const sums = role === 'weight'
   const scratchBytes =
     role === 'forward'
@@ -65,7 +63,7 @@ export function byColumns(
   const [colAt, partAt, scratch] = Staged.begin(
     instance,
     [images, results, weights, bias],
-    isImage ? 0 : k * rows * g.ow * bytes,
+    k * rows * g.ow * bytes,
     sums ? og * k * bytes : 0,
     scratchBytes,
   ) as [number, number, number]
@@ -81,7 +79,7 @@ export function byColumns(
 
   for (let n = 0; n < g.n; n++) {
     const [imageAt, resultAt] = [at(images, n, role === 'input'), at(results, n, role === 'forward')]
-    if (role === 'input' && !isImage) memory.fill(0, imageAt / bytes, imageAt / bytes + g.c * g.h * g.w)
+    if (role === 'input') memory.fill(0, imageAt / bytes, imageAt / bytes + g.c * g.h * g.w)
     for (let group = 0; group < g.groups; group++) {
       const x = imageAt + group * cg * g.h * g.w * bytes
       const y = resultAt + group * og * plane * bytes
@@ -91,8 +89,8 @@ export function byColumns(
         const oy0 = Math.max(0, oy1 - rows)
         const block = (oy1 - oy0) * g.ow
         const from = oy0 * g.ow * bytes
-        const columns = isImage ? matrix(x + from, plane, 1) : matrix(colAt, block, 1)
-        if (role !== 'input' && !isImage) {
+        const columns = matrix(colAt, block, 1)
+        if (role !== 'input') {
           im2col(cg, ...window, oy0, oy1, g.ow, x, colAt)
           worked(k * block * WORK_PER_COLUMN_ELEMENT)
         }
@@ -100,10 +98,8 @@ export function byColumns(
           product(instance, bytes, og, block, k, matrix(w, k, 1), columns, y + from, plane * bytes, scratch)
         } else if (role === 'input') {
           product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(y + from, plane, 1), columns.pointer, columns.row, scratch)
-          if (!isImage) {
-            col2im(cg, ...window, oy0, oy1, g.ow, x, colAt)
-            worked(k * block * WORK_PER_COLUMN_ELEMENT)
-          }
+          col2im(cg, ...window, oy0, oy1, g.ow, x, colAt)
+          worked(k * block * WORK_PER_COLUMN_ELEMENT)
         } else {
           const isFirst = n === 0 && oy1 === g.oh
           const turned = matrix(columns.pointer, 1, columns.row / bytes)
@@ -113,12 +109,7 @@ export function byColumns(
       }
     }
     if (role === 'forward') {
-      if (biasAt > 0) {
-        for (let o = 0; o < g.o; o++) {
-          const to = resultAt + o * plane * bytes
-          axpy(1, plane, 1, biasAt + o * bytes, 0, 0, to, 0)
-        }
-      }
+      if (biasAt > 0) axpy(g.o, plane, 1, biasAt, bytes, 0, resultAt, plane * bytes)
       results.written(n)
     } else if (role === 'input') images.written(n)
   }
