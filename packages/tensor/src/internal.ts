@@ -10,6 +10,7 @@ export { attachThreadHeap, currentHeap, setHeapBytes, threadHeap } from './heap/
 export { heapStats, verifyHeap } from './heap/verify.js'
 export * from './kernels/table/table.js'
 export { hasKernelPause, installKernelPause } from './kernels/wasm/pause.js'
+export { checkComputeThreads } from './kernels/wasm/threads/compute-threads.js'
 export {
   type AnyRow,
   composite,

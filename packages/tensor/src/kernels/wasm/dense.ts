@@ -49,6 +49,10 @@ export function runDense(instance: WasmInstance, operands: readonly Operand[], k
       stage(instance, 1, x, pointers[k]!)
     }
   }
+  if (chunk === SLICE && !readsOutput && instance.shares(n * SHARED_WORK_PER_ELEMENT) && isApart(n, pointers, advance, last)) {
+    share(instance, n, pointers, advance, steps, last, kernel)
+    return
+  }
   for (let i = 0; i < n; i += chunk) {
     const count = Math.min(chunk, n - i)
     for (let k = 0; k <= last; k++) {
@@ -63,3 +67,35 @@ export function runDense(instance: WasmInstance, operands: readonly Operand[], k
 
 /** Of a single row, the step to the next does not count. */
 const NO_ROWS: readonly number[] = [0, 0, 0, 0]
+
+/** The work of an element of a cheap kernel, for the question whether it is shared; `pause.ts` counts the slowest one. */
+const SHARED_WORK_PER_ELEMENT = 8
+/** Elements of a unit: a multiple of what a cache line holds. */
+const UNIT = 32_768
+
+/** Whether the output's bytes are no input's: in place, a unit would read what it writes. */
+function isApart(n: number, pointers: readonly number[], advance: readonly number[], last: number): boolean {
+  const [from, to] = [pointers[last]!, pointers[last]! + n * advance[last]!]
+  for (let k = 0; k < last; k++) if (advance[k]! > 0 && pointers[k]! < to && pointers[k]! + n * advance[k]! > from) return false
+  return true
+}
+
+/** By all threads. Every operand lies in the memory, or is one staged element. */
+function share(
+  instance: WasmInstance,
+  n: number,
+  pointers: readonly number[],
+  advance: readonly number[],
+  steps: readonly number[],
+  last: number,
+  kernel: BlockKernel,
+): void {
+  const at = [0, 0, 0, 0]
+  const unit = (i: number): void => {
+    const count = Math.min(UNIT, n - i * UNIT)
+    for (let k = 0; k <= last; k++) at[k] = pointers[k]! + i * UNIT * advance[k]!
+    kernel(1, count, at, NO_ROWS, steps)
+    workedElements(count)
+  }
+  instance.share(Math.ceil(n / UNIT), UNIT * SHARED_WORK_PER_ELEMENT, unit)
+}
