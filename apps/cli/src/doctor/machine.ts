@@ -74,7 +74,11 @@ export function judgeCores({ cores, coresLimit }: MachineFacts): Finding {
   const found = coresLimit === null || coresLimit >= cores ? `${cores}` : `${cores}, of which the container may use ${coresLimit}`
   const most = Math.floor(usable)
   if (usable >= 2)
-    return ok('cores', found, `Up to ${most} workers compute at the same time; more take turns. One worker can use ${most} threads (computeThreads).`)
+    return ok(
+      'cores',
+      found,
+      `Up to ${most} workers compute at the same time; more take turns. One worker can use ${most} threads (computeThreads).`,
+    )
   return warn('cores', found, 'Workers take turns: nothing is faster than with one.', 'Use a machine, or a limit, of more cores.')
 }
 

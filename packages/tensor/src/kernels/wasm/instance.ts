@@ -9,7 +9,7 @@ import type { TypedArray } from '../../values/dtype.js'
 import type { ExportsIn } from '../elementwise/definition.js'
 import type { ROWS } from '../elementwise/rows.js'
 import type { KernelHeap } from './memory.js'
-import { assertNotPausing } from './pause.js'
+import { assertNotPausing, withoutPauses } from './pause.js'
 import { type HelperCounts, onComputeThreads, sharedWork, usableCores } from './threads/compute-threads.js'
 import { type HelperScratch, HelperThreads } from './threads/helper-threads.js'
 import { Recorder, type Unit } from './threads/recorder.js'
@@ -153,7 +153,7 @@ export class WasmInstance {
     this.#isSharing = true
     try {
       threads.start()
-      const program = count > 1 && threads.ready > 0 ? this.#recorder.program(count, unit, scratch) : null
+      const program = count > 1 && threads.ready > 0 ? withoutPauses(() => this.#recorder.program(count, unit, scratch)) : null
       if (program !== null) {
         threads.run(program, unit, workEach, scratch, helpers)
         done = program.units

@@ -93,7 +93,9 @@ function place(
   const bBytes = y < 0 ? k * n * bytes : 0
   const outBytes = z < 0 ? m * n * bytes : 0
   const shares = instance.shares(m * n * k)
-  const scratchBytes = shares ? sharedScratch(instance.threads, m, n, k, bytes, b.col * bytes) : productScratch(m, n, k, bytes, b.col * bytes)
+  const scratchBytes = shares
+    ? sharedScratch(instance.threads, m, n, k, bytes, b.col * bytes)
+    : productScratch(m, n, k, bytes, b.col * bytes)
   instance.begin(align(aBytes) + align(bBytes) + align(outBytes) + align(scratchBytes))
   const left = x < 0 ? stage(memory, instance.take(aBytes), m, k, a) : matrixAt(x, a, bytes)
   const right = y < 0 ? stage(memory, instance.take(bBytes), k, n, b) : matrixAt(y, b, bytes)

@@ -1,10 +1,10 @@
 /** One of the workers of `deaths.fixture.ts`: it computes in the heap that it was given, and compares each result with the first one, until it is terminated. */
 import { setImmediate } from 'node:timers/promises'
 import { type Worker, workerData } from 'node:worker_threads'
-import { memoryScope, ones, rand, type Tensor } from '../../../index.js'
 import { attachThreadHeap } from '../../../heap/thread-heap.js'
+import { memoryScope, ones, rand, type Tensor } from '../../../index.js'
 import { installKernelPause } from '../pause.js'
-import { setComputeThreads, withThreadLimits } from './compute-threads.js'
+import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
 import { CHECKED, type DeathsData, END_ONE, ENDED } from './deaths.fixture.js'
 
 const { handle, words: memory } = workerData as DeathsData
@@ -12,12 +12,12 @@ const words = new Int32Array(memory)
 const heap = attachThreadHeap(handle)
 const helpers: Worker[] = []
 withThreadLimits({ cores: 16, sharedWork: 1, onStart: (worker) => helpers.push(worker) })
-setComputeThreads(3)
+const HELPERS = 2
 
 // In the middle of a kernel, while helpers compute parts of it.
 installKernelPause(() => {
-  if (helpers.length === 0 || Atomics.compareExchange(words, END_ONE, 1, 0) === 0) return
-  void helpers[Math.floor(Math.random() * helpers.length)]!.terminate()
+  if (helperCounts().ready < HELPERS || Atomics.compareExchange(words, END_ONE, 1, 0) === 0) return
+  void helpers.at(-1)!.terminate()
   Atomics.add(words, ENDED, 1)
 })
 
@@ -26,9 +26,8 @@ const x = rand([400, 400])
 const guard = ones([400, 400])
 const compute = (): Tensor => a.matmul(b).exp().add(1).slice(0, 0, 400).slice(1, 0, 400).mul(x.sin())
 const bytesOf = (y: Tensor): Buffer => Buffer.from(y.dataSync().slice().buffer)
-setComputeThreads(1)
 const expected = memoryScope(() => bytesOf(compute()))
-setComputeThreads(3)
+setComputeThreads(1 + HELPERS)
 for (;;) {
   memoryScope(() => {
     const found = bytesOf(compute())

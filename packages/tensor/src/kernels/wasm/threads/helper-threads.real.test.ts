@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { memoryScope, rand } from '../../../index.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import { verifyHeap } from '../../../heap/verify.js'
+import { memoryScope, rand } from '../../../index.js'
 import { installKernelPause } from '../pause.js'
 import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
 import { deaths } from './deaths.fixture.js'
@@ -44,7 +44,11 @@ test('one thread starts no helper, nor do small operations', () => {
   const also = withThreadLimits({ sharedWork: 2 ** 21, onStart: (worker) => started.push(worker) })
   memoryScope(() => rand([400, 400]).matmul(rand([400, 400])))
   setComputeThreads(2)
-  memoryScope(() => rand([60, 60]).matmul(rand([60, 60])).exp())
+  memoryScope(() =>
+    rand([60, 60])
+      .matmul(rand([60, 60]))
+      .exp(),
+  )
   expect(started.length).toBe(0)
   memoryScope(() => rand([400, 400]).matmul(rand([400, 400])))
   expect(started.length).toBe(1)
@@ -91,6 +95,25 @@ test('a helper that is terminated in the middle of a product loses nothing, and 
   expect(helped).toBeGreaterThan(0)
   expect(verifyHeap(threadHeap().words)).toEqual([])
   also()
+})
+
+test('nothing pauses while a unit is recorded, and each multiplication counts once', async () => {
+  await withHelpers(2)
+  const pausesOf = (threads: number): number => {
+    let pauses = 0
+    const remove = installKernelPause(() => pauses++)
+    try {
+      memoryScope(() => rand([700, 700]).matmul(rand([700, 700])))
+    } finally {
+      remove()
+    }
+    if (threads === 2) expect(helperCounts().ready).toBe(1)
+    return pauses
+  }
+  const shared = pausesOf(2)
+  setComputeThreads(1)
+  // Helpers do not pause: their part is missing.
+  expect(shared).toBeLessThanOrEqual(pausesOf(1) + 1)
 })
 
 test(`10 rounds of helpers and workers that are terminated in the middle of kernels (seed ${seed})`, async () => {

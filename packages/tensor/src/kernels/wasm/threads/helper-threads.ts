@@ -135,7 +135,8 @@ export class HelperThreads {
       this.#helped += left
       const opened = this.#job
       if (!this.#close()) {
-        for (let claim = 0; claim < claims; claim++) if (words[doneAt(claim)] !== opened) this.#compute(claim, perClaim, units, unit, scratch)
+        for (let claim = 0; claim < claims; claim++)
+          if (words[doneAt(claim)] !== opened) this.#compute(claim, perClaim, units, unit, scratch)
       }
     }
   }
@@ -231,7 +232,10 @@ export class HelperThreads {
 
 /** What is lost is speed alone. */
 function warn(cause: unknown): void {
-  process.emitWarning(`a helper thread cannot be started, so large operations are computed without it: ${String(cause)}`, 'POSTGRAD_COMPUTE_THREADS')
+  process.emitWarning(
+    `a helper thread cannot be started, so large operations are computed without it: ${String(cause)}`,
+    'POSTGRAD_COMPUTE_THREADS',
+  )
 }
 
 function isThere(state: number): boolean {

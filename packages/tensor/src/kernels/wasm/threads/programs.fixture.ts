@@ -25,7 +25,7 @@ function numbers(shape: readonly number[], pick: (n: number) => number, wide = f
 }
 
 const UNARY = ['exp', 'tanh', 'sigmoid', 'neg', 'relu', 'sqrt', 'abs', 'log', 'sin', 'gelu', 'floor', 'square'] as const
-const BINARY = ['add', 'sub', 'mul', 'div', 'maximum', 'minimum', 'lt', 'atan2']  as const
+const BINARY = ['add', 'sub', 'mul', 'div', 'maximum', 'minimum', 'lt', 'atan2'] as const
 
 /** One operation on operands of its own. */
 function operation(pick: (n: number) => number): Tensor {
@@ -47,7 +47,9 @@ function operation(pick: (n: number) => number): Tensor {
     case 5:
       return numbers([m, k], pick, wide).matmul(numbers([k, n], pick, wide))
     case 6:
-      return numbers([k, m], pick, wide).transpose(0, 1).matmul(numbers([n, k], pick, wide).transpose(0, 1))
+      return numbers([k, m], pick, wide)
+        .transpose(0, 1)
+        .matmul(numbers([n, k], pick, wide).transpose(0, 1))
     case 7:
       return numbers([3, m, k], pick, wide).matmul(numbers([n, k], pick, wide).transpose(0, 1))
     default: {

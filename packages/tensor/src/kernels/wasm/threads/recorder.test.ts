@@ -22,7 +22,8 @@ function replayed({ tape, steps, own }: Program, unit: number, shift: number): C
   for (let at = 0; at < tape.length; ) {
     const count = tape[at + 1]!
     const call = [tape[at]!]
-    for (at += 2; call.length <= count; at++) call.push(steps[at] === 0 && own[at] === 0 ? tape[at]! : tape[at]! + unit * steps[at]! + own[at]! * shift)
+    for (at += 2; call.length <= count; at++)
+      call.push(steps[at] === 0 && own[at] === 0 ? tape[at]! : tape[at]! + unit * steps[at]! + own[at]! * shift)
     calls.push(call)
   }
   return calls
@@ -36,7 +37,11 @@ test('arguments move with the unit and with its scratch; nothing is computed mea
   }
   const program = recorder.program(5, unit, 64)!
   expect([calls.length, program.units]).toEqual([0, 5])
-  for (const [i, scratch] of [[0, 64], [3, 64], [4, 4096]] as const) {
+  for (const [i, scratch] of [
+    [0, 64],
+    [3, 64],
+    [4, 4096],
+  ] as const) {
     calls.length = 0
     unit(i, scratch)
     expect(replayed(program, i, scratch - 64)).toEqual(calls)
@@ -45,7 +50,10 @@ test('arguments move with the unit and with its scratch; nothing is computed mea
 
 test('a last unit that is smaller, or that calls something else, is left out', () => {
   const { recorder, first, second } = recorded()
-  const rows = (n: number, part: number): Unit => (i) => first(Math.min(part, n - i * part))
+  const rows =
+    (n: number, part: number): Unit =>
+    (i) =>
+      first(Math.min(part, n - i * part))
   expect([recorder.program(3, rows(25, 10), 0)!.units, recorder.program(3, rows(30, 10), 0)!.units]).toEqual([2, 3])
   // Of two, the second itself is recorded.
   const two = recorder.program(2, rows(15, 10), 0)!
@@ -57,12 +65,16 @@ test('a last unit that is smaller, or that calls something else, is left out', (
 
 test('a unit with more calls than the board holds is not recorded; units that differ in the middle are a bug', () => {
   const { recorder, first, second } = recorded()
-  const many = (calls: number): Unit => () => {
-    for (let i = 0; i < calls; i++) first(1, 2)
-  }
+  const many =
+    (calls: number): Unit =>
+    () => {
+      for (let i = 0; i < calls; i++) first(1, 2)
+    }
   expect(recorder.program(4, many(TAPE_MAX / 4 + 1), 0)).toBeNull()
   expect(recorder.program(4, many(TAPE_MAX / 4), 0)).not.toBeNull()
-  expect(() => recorder.program(3, (i) => (i === 1 ? second(1) : first(1)), 0)).toThrow('all units of a job but the last call the same kernels')
+  expect(() => recorder.program(3, (i) => (i === 1 ? second(1) : first(1)), 0)).toThrow(
+    'all units of a job but the last call the same kernels',
+  )
   expect(() => recorder.program(3, () => {}, 0)).toThrow('a unit of a job calls the same kernels')
 })
 
