@@ -9,7 +9,7 @@
  * Order of summation: KERNELS.md, rule CONV. Places, channels and window elements can be cut at will: a cut shows in no bit.
  */
 import type { ConvGeometry } from '../table/neural.js'
-import type { WasmInstance } from './instance.js'
+import { align, type WasmInstance } from './instance.js'
 import { rowsAtOnce, worked } from './pause.js'
 import { depthOf, PANEL_BYTES, TILE_BYTES } from './products.js'
 import { Staged } from './staged.js'
@@ -138,16 +138,19 @@ export function direct(
   const plane = copy.outRows * outCols * bytes
   const width = PANEL_BYTES / bytes
   const panels = Math.ceil(m / width) * PANEL_BYTES
-  const [copyAt, offsets, packed, tile, part, turned] = Staged.begin(
+  const work = g.groups * m * k * copy.outRows * outCols
+  // Images are independent, where none is staged.
+  const shares = g.n > 1 && from.isDirect && weight.isDirect && out.isDirect && instance.shares(g.n * work)
+  const copyBytes = align(elementsOf(copy) * bytes)
+  const own = copyBytes + align(2 * TILE_BYTES) + align((PLACES + 3) * PANEL_BYTES)
+  const [scratch, offsets, packed, turned] = Staged.begin(
     instance,
     [from, weight, out],
-    elementsOf(copy) * bytes,
+    shares ? instance.threads * own : own,
     k * 4,
     g.groups * k * panels,
-    2 * TILE_BYTES,
-    (PLACES + 3) * PANEL_BYTES,
     isInput ? g.groups * m * k * bytes : 0,
-  ) as [number, number, number, number, number, number]
+  ) as [number, number, number, number]
   writeOffsets(instance, offsets, copy, g, isInput, bytes)
   const weights = weight.read(0)
   if (isInput) turnWeights(instance, bytes, g, weights, turned)
@@ -159,7 +162,9 @@ export function direct(
     worked(m * k)
   }
 
-  for (let n = 0; n < g.n; n++) {
+  const one = (n: number, copyAt: number): void => {
+    const tile = copyAt + copyBytes
+    const part = tile + align(2 * TILE_BYTES)
     const [source, result] = [from.read(n), out.at(n)]
     for (let group = 0; group < g.groups; group++) {
       const image = place(instance, bytes, copy, source + group * channels * copy.h * copy.w * bytes, copyAt)
@@ -178,6 +183,13 @@ export function direct(
         }
       })
     }
+  }
+  if (shares) {
+    instance.share(g.n, work, one, scratch, { at: scratch + own, stride: own })
+    return
+  }
+  for (let n = 0; n < g.n; n++) {
+    one(n, scratch)
     out.written(n)
   }
 }

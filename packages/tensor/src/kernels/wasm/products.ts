@@ -4,7 +4,7 @@
  * forms below, so that the choice between them shows in no bit.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import { type Factor, matmulOf, type Product } from '../table/matmul.js'
+import { type Factor, matmulOf, type Product, type Products } from '../table/matmul.js'
 import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { rowsAtOnce, worked } from './pause.js'
@@ -52,6 +52,24 @@ const tiles =
     else place(lazy.get(), bytes, m, n, k, a, b, out, at)
   }
 
+/** Batches by all threads, where every operand lies in the memory. */
+const batches =
+  (lazy: LazyInstance, bytes: 4 | 8): Products =>
+  (count, aStep, bStep, m, n, k, a, b, out, at) => {
+    if (m * n * k < TILES_FROM || count < 2 || n === 1) return false
+    const instance = lazy.get()
+    const [x, y, z] = [instance.direct(a.host, a.at), instance.direct(b.host, b.at), instance.direct(out, at)]
+    if (!instance.shares(count * m * n * k) || x < 0 || y < 0 || z < 0) return false
+    const own = align(productScratch(m, n, k, bytes, b.col * bytes))
+    const scratch = instance.begin(instance.threads * own)
+    const unit = (t: number, ownScratch: number): void => {
+      const [left, right] = [matrixAt(x + t * aStep * bytes, a, bytes), matrixAt(y + t * bStep * bytes, b, bytes)]
+      product(instance, bytes, m, n, k, left, right, z + t * m * n * bytes, n * bytes, ownScratch)
+    }
+    instance.share(count, m * n * k, unit, scratch, { at: scratch + own, stride: own })
+    return true
+  }
+
 const transposed = ({ host, at, row, col }: Factor): Factor => ({ host, at, row: col, col: row })
 
 function loop(m: number, n: number, k: number, a: Factor, b: Factor, out: Real, at: number): void {
@@ -92,7 +110,7 @@ function place(
   const aBytes = x < 0 ? m * k * bytes : 0
   const bBytes = y < 0 ? k * n * bytes : 0
   const outBytes = z < 0 ? m * n * bytes : 0
-  const shares = instance.shares(m * n * k)
+  const shares = k <= SHARED_DEPTH_MAX && instance.shares(m * n * k)
   const scratchBytes = shares
     ? sharedScratch(instance.threads, m, n, k, bytes, b.col * bytes)
     : productScratch(m, n, k, bytes, b.col * bytes)
@@ -244,6 +262,8 @@ function blocks(
 
 /** Rows below which a shared product is cut into columns. */
 const SHARED_ROWS_MIN = 32
+/** Depths up to which a product is shared: its units share 4 KiB of packed b for each step of depth. */
+const SHARED_DEPTH_MAX = 8192
 /** Units for each thread, so that one that is late leaves the others little to wait for. */
 const UNITS_PER_THREAD = 4
 
@@ -382,5 +402,8 @@ function stage(memory: Real, pointer: number, rows: number, cols: number, x: Fac
 const byProduct: Rule = () => 'simd tiles (loop for small products)'
 
 export const cells = (instance: LazyInstance): OwnCells => ({
-  matmul: by(byProduct, { float32: matmulOf(tiles(instance, 4)), float64: matmulOf(tiles(instance, 8)) }),
+  matmul: by(byProduct, {
+    float32: matmulOf(tiles(instance, 4), batches(instance, 4)),
+    float64: matmulOf(tiles(instance, 8), batches(instance, 8)),
+  }),
 })
