@@ -73,7 +73,7 @@ const SHARED_WORK_PER_ELEMENT = 8
 /** Elements of a unit: a multiple of what a cache line holds. */
 const UNIT = 32_768
 
-/** Whether the output's bytes are no input's: in place, a unit would read what it writes. */
+/** Whether the output shares no byte with an input. In place, a unit would read what it writes. */
 function isApart(n: number, pointers: readonly number[], advance: readonly number[], last: number): boolean {
   const [from, to] = [pointers[last]!, pointers[last]! + n * advance[last]!]
   for (let k = 0; k < last; k++) if (advance[k]! > 0 && pointers[k]! < to && pointers[k]! + n * advance[k]! > from) return false

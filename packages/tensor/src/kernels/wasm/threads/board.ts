@@ -40,7 +40,7 @@ export const ENDED = 3
 /** How many units helpers may compute, and how many one claim has. */
 export const UNITS = 0
 export const PER_CLAIM = 1
-/** What is added to the addresses of a unit's scratch: for helper 0, and for each further helper. */
+/** Added to the addresses of a unit's scratch: for helper 0, and for each further helper. */
 export const SCRATCH_SHIFT = 2
 export const SCRATCH_STRIDE = 3
 /** The length of each of the three tapes, which follow one after the other. */

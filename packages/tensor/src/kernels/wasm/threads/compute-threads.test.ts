@@ -29,11 +29,11 @@ test('all threads together have as many helpers as they may; those of a dead one
   const handles = [heap.handle()!, heap.handle()!]
   const [one, other] = handles.map((handle) => Heap.attach(handle)) as [Heap, Heap]
   expect([one.claimHelpers(2, 3), other.claimHelpers(2, 3), heap.claimHelpers(1, 3)]).toEqual([2, 1, 0])
-  // Asking again is no second claim.
+  // To ask again is not a second claim.
   expect([one.claimHelpers(2, 3), other.claimHelpers(2, 3)]).toEqual([2, 1])
   expect(heap.reclaim(handles[0]!)).toBe(true)
   expect([other.claimHelpers(2, 3), heap.claimHelpers(1, 3)]).toEqual([2, 1])
   expect([other.claimHelpers(0, 3), heap.claimHelpers(4, 3)]).toEqual([0, 3])
-  // What a thread has, it keeps.
+  // A thread keeps the helpers that it has.
   expect([heap.claimHelpers(4, 0), heap.claimHelpers(2, 0), other.claimHelpers(1, 0)]).toEqual([3, 2, 0])
 })

@@ -10,7 +10,7 @@ import { RESERVED_BYTES_MIN } from '../../../heap/shared-memory.js'
 import { verifyHeap } from '../../../heap/verify.js'
 import { below } from './programs.fixture.js'
 
-/** What a worker is born with, and the words that it shares with the rounds. */
+/** The data of a worker: its slot of the heap, and the words that it shares with the rounds. */
 export interface DeathsData {
   readonly handle: HeapHandle
   readonly words: SharedArrayBuffer

@@ -32,7 +32,7 @@ import { helperStarted } from './compute-threads.js'
 import type { HelperBoot } from './helper.js'
 import type { Program, Unit } from './recorder.js'
 
-/** What the owner of helpers has of the kernels. */
+/** The kernels, and the memory in which they compute. */
 export interface Computes {
   readonly module: object
   readonly memory: object
@@ -206,7 +206,7 @@ export class HelperThreads {
       name: `compute ${index}`,
       workerData,
       transferList: [port2],
-      // What a program loads into its threads, by Node's options, is for code of its own.
+      // A program may load modules into its threads by Node's options; helpers run none of its code.
       env: {},
       execArgv: [],
       resourceLimits: RESOURCE_LIMITS,
@@ -230,7 +230,7 @@ export class HelperThreads {
   }
 }
 
-/** What is lost is speed alone. */
+/** Only speed is lost. */
 function warn(cause: unknown): void {
   process.emitWarning(
     `a helper thread cannot be started, so large operations are computed without it: ${String(cause)}`,

@@ -46,7 +46,7 @@ class Helper {
 
   constructor(boot: HelperBoot) {
     const { words, numbers }: Board = viewsOf(boot.board)
-    const imports = { env: { memory: boot.memory }, math: { sin: Math.sin, cos: Math.cos } }
+    const imports = { env: { memory: boot.memory }, math: Math }
     this.#exports = Object.values(new WebAssembly.Instance(boot.module, imports).exports) as Export[]
     this.#words = words
     this.#numbers = numbers
@@ -106,7 +106,7 @@ class Helper {
       for (let i = 0; i < count; i++, at++) {
         const step = numbers[at + length]!
         const own = numbers[at + 2 * length]!
-        // What does not move keeps its bits: -0, NaN.
+        // An argument that does not move keeps its bits: -0, NaN.
         args[i] = step === 0 && own === 0 ? numbers[at]! : numbers[at]! + unit * step + own * shift
       }
       kernel(...args)

@@ -71,7 +71,7 @@ function operation(pick: (n: number) => number): Tensor {
   }
 }
 
-/** What a program of ten operations computes, as bytes. */
+/** The results of ten operations, as bytes. */
 export function runProgram(seed: number): Uint8Array[] {
   const pick = below(seed)
   return Array.from({ length: 10 }, () => memoryScope(() => bytesOf(operation(pick))))

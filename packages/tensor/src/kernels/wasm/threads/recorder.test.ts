@@ -1,4 +1,4 @@
-/** What is recorded of two units says what all of them call, to the bit. */
+/** A program that was recorded of two units has the calls of all units, to the bit. */
 import { expect, test } from '@jest/globals'
 import { TAPE_MAX } from './board.js'
 import { type Program, Recorder, type Unit } from './recorder.js'

@@ -15,7 +15,7 @@ type Tape = readonly number[]
 export interface Program {
   /** Of unit 0. */
   readonly tape: Tape
-  /** What a step to the next unit adds, and each byte that the scratch lies further. */
+  /** The difference to the next unit, and for each byte by which the scratch moves. */
   readonly steps: Tape
   readonly own: Tape
   /** The last unit may be smaller than the others; then helpers compute one unit less. */
@@ -77,7 +77,7 @@ function argument(first: number, step: number, unit: number): number {
   return step === 0 ? first : first + unit * step
 }
 
-/** What is added to each number; null if the calls differ. */
+/** The difference of each number; null if the calls differ. */
 function difference(from: Tape, to: Tape): number[] | null {
   if (from.length !== to.length) return null
   const found = from.map((arg, i) => (Object.is(arg, to[i]) ? 0 : to[i]! - arg))
