@@ -36,6 +36,8 @@ declare module './instance.js' {
 const CHUNK = 4096
 /** The work of an element, for pauses. */
 const WORK_PER_ELEMENT = 8
+/** The same for the question whether threads share them: some 1.5 ns. */
+const SHARED_WORK_PER_ELEMENT = 32
 /** Rows of layerNorm that share their part of the weights' gradients, or that sum would be written for each row. */
 const ROWS_MIN = 16
 /** Bytes of two double sums. */
@@ -62,11 +64,31 @@ const layerNorm =
     const b = bias === null ? null : new Staged(instance, bias, d)
     const xs = new Staged(instance, x, atOnce * d)
     const outs = new Staged(instance, out, atOnce * d)
-    const means = new Staged(instance, mean, atOnce)
-    const rstds = new Staged(instance, rstd, atOnce)
-    const [sums, ones, zeros] = Staged.begin(instance, [w, b, xs, outs, means, rstds], SUMS, d * 4, d * 4) as [number, number, number]
+    // In place a unit would read what it writes.
+    const isApart = xs.isDirect && outs.isDirect && Math.abs(xs.at(0) - outs.at(0)) >= rows * d * 4
+    const shares = isApart && instance.shares(rows * d * SHARED_WORK_PER_ELEMENT)
+    // Statistics of few rows do not lie in the memory: threads write them side by side, and they are copied at the end.
+    const means = new Staged(instance, mean, shares ? rows : atOnce)
+    const rstds = new Staged(instance, rstd, shares ? rows : atOnce)
+    const own = shares ? instance.threads * SUMS : SUMS
+    const [sums, ones, zeros] = Staged.begin(instance, [w, b, xs, outs, means, rstds], own, d * 4, d * 4) as [number, number, number]
     const wAt = vectorOr(instance, w, d, 1, ones)
     const bAt = vectorOr(instance, b, d, -0, zeros)
+    if (shares) {
+      const [meanAt, rstdAt] = [means.at(0), rstds.at(0)]
+      const unit = (part: number, ownSums: number): void => {
+        const row = part * atOnce
+        const count = Math.min(atOnce, rows - row)
+        const statistics = [meanAt + row * 4, rstdAt + row * 4] as const
+        instance.kernels.layer_norm_f32(count, d, eps, xs.at(part), wAt, bAt, outs.at(part), ...statistics, ownSums)
+        worked(count * d * WORK_PER_ELEMENT)
+      }
+      const work = atOnce * d * SHARED_WORK_PER_ELEMENT
+      instance.share(Math.ceil(rows / atOnce), work, unit, sums, { at: sums + SUMS, stride: SUMS })
+      means.written(0)
+      rstds.written(0)
+      return
+    }
     for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
       const count = Math.min(atOnce, rows - row)
       instance.kernels.layer_norm_f32(count, d, eps, xs.read(part), wAt, bAt, outs.at(part), means.at(part), rstds.at(part), sums)

@@ -29,6 +29,10 @@ declare module './instance.js' {
   }
 }
 
+/** The work of an element in multiplications, and the elements of a unit, for the question whether threads share them. */
+const WORK_PER_ELEMENT = 32
+const UNIT = 16_384
+
 /**
  * Runs `kernel` on the fibres of dense operands [outer, k, inner] as rows, the last operand being the output: where they lie if that is possible,
  * otherwise staged, gathered if need be.
@@ -55,8 +59,21 @@ function runFibres(
     direct[i] = inner === 1 ? instance.direct(storage.host!, offset) : -1
     isDirect &&= direct[i]! >= 0
   }
-  const atOnce = isDirect ? Math.max(1, Math.floor(SLICE / k)) : chunk
   const at = [0, 0, 0]
+  // In place a unit would read what it writes.
+  const isApart = direct.every((pointer, i) => i >= last || Math.abs(pointer - direct[last]!) >= all * k * 4)
+  if (isDirect && isApart && instance.shares(all * k * WORK_PER_ELEMENT)) {
+    const rows = Math.max(1, Math.floor(UNIT / k))
+    const unit = (part: number): void => {
+      const count = Math.min(rows, all - part * rows)
+      for (let i = 0; i <= last; i++) at[i] = direct[i]! + part * rows * k * 4
+      kernel(instance, count, at)
+      workedElements(count * k)
+    }
+    instance.share(Math.ceil(all / rows), rows * k * WORK_PER_ELEMENT, unit)
+    return
+  }
+  const atOnce = isDirect ? Math.max(1, Math.floor(SLICE / k)) : chunk
   for (let r = 0; r < all; r += atOnce) {
     const count = Math.min(atOnce, all - r)
     for (let i = 0; i <= last; i++) {

@@ -1,7 +1,7 @@
 /** Random programs of large operations, for tests that compare what different numbers of threads compute. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fromTypedArray, memoryScope, type Tensor, zeros } from '../../../index.js'
-import { conv2d } from '../../../operations.js'
+import { conv2d, layerNorm } from '../../../operations.js'
 import { helperCounts, setComputeThreads } from './compute-threads.js'
 
 /** Numbers below n, by a seed. */
@@ -66,7 +66,7 @@ function operation(pick: (n: number) => number): Tensor {
     }
     default: {
       const x = numbers([shape[0]! * shape[1]!, shape[2]!], pick, wide)
-      return [() => x.softmax(-1), () => x.logSoftmax(-1), () => x.sum([0]), () => x.amax([1])][pick(4)]!()
+      return [() => x.softmax(-1), () => x.logSoftmax(-1), () => layerNorm(x, [shape[2]!]), () => x.sum([0]), () => x.amax([1])][pick(5)]!()
     }
   }
 }
