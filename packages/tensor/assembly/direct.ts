@@ -47,9 +47,12 @@ import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
   }
 }
 
-/** Four places × WIDTH bytes of output channels (+)= what the k offsets find from each place on · b [k, WIDTH], turned, as out has them: channels `plane` apart. */
+/**
+ * Four places × WIDTH bytes of output channels (+)= what the k offsets find from each place on · b [k, WIDTH], turned, as out has them: channels `plane` apart.
+ * `bias`: the address of as many biases, which are added to the sums, or 0.
+ */
 @inline function gathered<T>(
-  k: i32, a0: usize, a1: usize, a2: usize, a3: usize, offsets: usize, b: usize, out: usize, plane: usize, first: bool, tile: usize,
+  k: i32, a0: usize, a1: usize, a2: usize, a3: usize, offsets: usize, b: usize, out: usize, plane: usize, bias: usize, first: bool, tile: usize,
 ): void {
   let c00 = v128.splat<T>(0)
   let c01 = v128.splat<T>(0)
@@ -97,6 +100,18 @@ import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
     offsets += 4
     b += WIDTH
   }
+  if (bias != 0) {
+    const y0 = v128.load(bias)
+    const y1 = v128.load(bias, 16)
+    c00 = v128.add<T>(c00, y0)
+    c01 = v128.add<T>(c01, y1)
+    c10 = v128.add<T>(c10, y0)
+    c11 = v128.add<T>(c11, y1)
+    c20 = v128.add<T>(c20, y0)
+    c21 = v128.add<T>(c21, y1)
+    c30 = v128.add<T>(c30, y0)
+    c31 = v128.add<T>(c31, y1)
+  }
   if (sizeof<T>() == 4) {
     storeTurned4(c00, c10, c20, c30, out, plane)
     storeTurned4(c01, c11, c21, c31, out + 4 * plane, plane)
@@ -110,13 +125,13 @@ import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
 
 /**
  * out[channel, place] (+)= Σ over p of image[place + offset p] · b[p, channel], for m channels, whose planes lie `plane` apart, and rows × cols places: side by
- * side in out, in the image `imageRow` from row to row. b is packed in panels [k, WIDTH]; `offsets` are k words. `first`: out's contents do not count.
- * Scratch: 256 bytes at `tile`, and WIDTH for each place, and three more, at `part`, for a last panel of fewer channels.
+ * side in out, in the image `imageRow` from row to row. b is packed in panels [k, WIDTH]; `offsets` are k words. `bias`:
+ * the biases of whole panels, or 0. `first`: out's contents do not count. Scratch: 256 bytes at `tile`, and WIDTH for each place, and three more, at `part`, for a last panel of fewer channels.
  * @exports direct: f32 f64
  */
 @inline function places<T>(
   m: i32, k: i32, b: usize, offsets: usize, image: usize, imageRow: usize, rows: i32, cols: i32,
-  out: usize, plane: usize, first: bool, tile: usize, part: usize,
+  out: usize, plane: usize, bias: usize, first: bool, tile: usize, part: usize,
 ): void {
   const width = <i32>(WIDTH / sizeof<T>())
   const count = rows * cols
@@ -156,25 +171,26 @@ import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
         column = 0
         next += jump
       }
-      if (have >= 4 || isPart) gathered<T>(k, a0, a1, a2, a3, offsets, b, to, step, first, tile)
-      else cut<T>(have, k, a0, a1, a2, a3, offsets, b, to, step, first, tile)
+      if (have >= 4 || isPart) gathered<T>(k, a0, a1, a2, a3, offsets, b, to, step, bias, first, tile)
+      else cut<T>(have, k, a0, a1, a2, a3, offsets, b, to, step, bias, first, tile)
       to += 4 * sizeof<T>()
     }
     if (isPart) for (let c = 0; c < m - i; c++) memory.copy(out + <usize>c * plane, part + <usize>c * step, bytes)
     b += <usize>k * WIDTH
+    if (bias != 0) bias += WIDTH
     out += <usize>width * plane
   }
 }
 
 /** The last tile, of fewer than four places, through the second half of the scratch tile, which has room for four. */
 function cut<T>(
-  have: i32, k: i32, a0: usize, a1: usize, a2: usize, a3: usize, offsets: usize, b: usize, out: usize, plane: usize, first: bool, tile: usize,
+  have: i32, k: i32, a0: usize, a1: usize, a2: usize, a3: usize, offsets: usize, b: usize, out: usize, plane: usize, bias: usize, first: bool, tile: usize,
 ): void {
   const half = tile + 128
   const row = 4 * sizeof<T>()
   const bytes = <usize>have * sizeof<T>()
   if (!first) for (let c: usize = 0; c < WIDTH / sizeof<T>(); c++) copyRow(half + c * row, out + c * plane, bytes)
-  gathered<T>(k, a0, a1, a2, a3, offsets, b, half, row, first, tile)
+  gathered<T>(k, a0, a1, a2, a3, offsets, b, half, row, bias, first, tile)
   for (let c: usize = 0; c < WIDTH / sizeof<T>(); c++) copyRow(out + c * plane, half + c * row, bytes)
 }
 

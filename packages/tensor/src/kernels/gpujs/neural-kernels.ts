@@ -1,6 +1,7 @@
 /** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, by `launch`. Sources: `neural-sources.ts`. */
 import { numelOf } from '../../values/shape.js'
 import { eachRow } from '../elementwise/rows.js'
+import { addBias } from '../js/conv.js'
 import { type AvgPool, type Conv, elementsOf, type MaxPool, type Norm, type NormBackward, type Operand } from '../table/operands.js'
 import type { Argument, Constants, KernelCompiler } from './compiler.js'
 import { floats, into, launch, real } from './kernels.js'
@@ -10,9 +11,10 @@ type F32 = Float32Array
 
 const conv =
   (gpu: KernelCompiler, op: keyof typeof CONV): Conv =>
-  (a, b, out, g) => {
+  (a, b, out, g, bias = null) => {
     if (a.numel * b.numel === 0) elementsOf(out).fill(0)
     else into(gpu, out, op, CONV[op], { ...g, cg: g.c / g.groups, og: g.o / g.groups }, [floats(a), floats(b)])
+    if (bias !== null) addBias(bias, out)
   }
 
 const maxPool =

@@ -1,11 +1,11 @@
 /** Convolutions of the js backend: all products of an element are added in double precision, and rounded once. */
-import { type Conv, elementsOf } from '../table/operands.js'
+import { type Conv, elementsOf, type Operand } from '../table/operands.js'
 import { REAL_IMAGES, real } from './cells.js'
 
 /** The convolution whose output is y, or one of its adjoints; products come in ascending order of y's elements and, for each, of the weight's. */
 const conv =
   (output: 'y' | 'x' | 'weight'): Conv =>
-  (left, right, out, g) => {
+  (left, right, out, g, bias = null) => {
     const [a, b, sums] = [elementsOf(left), elementsOf(right), new Float64Array(out.numel)]
     const [cg, og] = [g.c / g.groups, g.o / g.groups]
     for (let y = 0; y < g.n * g.o * g.oh * g.ow; y++) {
@@ -29,7 +29,18 @@ const conv =
       }
     }
     elementsOf(out).set(sums)
+    if (bias !== null) addBias(bias, out)
   }
+
+/** out [n, o, oh, ow] += bias [o], each sum rounded. */
+export function addBias(bias: Operand, out: Operand): void {
+  const [y, each] = [elementsOf(out), elementsOf(bias)]
+  const plane = y.length / (out.shape[0]! * each.length)
+  for (let i = 0, at = 0; at < y.length; i++) {
+    const value = each[i % each.length]!
+    for (const end = at + plane; at < end; at++) y[at]! += value
+  }
+}
 
 export const cells = {
   conv2d: real(conv('y'), REAL_IMAGES, REAL_IMAGES),

@@ -53,9 +53,10 @@ function convolution(g: ConvGeometry) {
   }
 }
 
-const conv2d: Conv = (x, weight, out, g) => {
+const conv2d: Conv = (x, weight, out, g, bias = null) => {
   const { cg, shapes, term } = convolution(g)
-  fill(out, shapes.y, (...y) => sumOver([cg, g.kh, g.kw], (...k) => term(y, k, (i, _, w) => at(x, i) * at(weight, w))))
+  const added = (o: number): number => (bias === null ? 0 : at(bias, o))
+  fill(out, shapes.y, (...y) => sumOver([cg, g.kh, g.kw], (...k) => term(y, k, (i, _, w) => at(x, i) * at(weight, w))) + added(y[1]!))
 }
 
 const conv2dInput: Conv = (grad, weight, out, g) => {

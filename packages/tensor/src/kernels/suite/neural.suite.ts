@@ -16,12 +16,18 @@ export function conv(cell: Cell): void {
     const [aShape, bShape, shape] = op === 'conv2d' ? [x, weight, y] : op === 'conv2dInput' ? [y, weight, x] : [x, y, weight]
     const plain = cell.values(elementsOf(aShape) + 3, cell.dtype, false)
     const b = cell.values(elementsOf(bShape) + 3, cell.dtype, false)
+    const biases = cell.values(g.o + 2, cell.dtype, false)
     const terms = op === 'conv2d' ? elementsOf(weight) / g.o : op === 'conv2dInput' ? (g.o / g.groups) * g.kh * g.kw : g.n * g.oh * g.ow
+    const isLarge = plain.length > 1000
     // Not in b: whether a weight meets the padding depends on the form (rule CONV).
-    for (const a of plain.length > 1000 ? [plain] : cell.variants(plain)) {
-      cell.compare<Conv>(JSON.stringify(g), cell.rubbish(cell.dtype, elementsOf(shape) + 6), terms, maxAbs(a) * maxAbs(b), (k, o) =>
-        k(operandOf(a, 2, aShape), operandOf(b, 1, bShape), operandOf(o, 3, shape), g),
-      )
+    for (const a of isLarge ? [plain] : cell.variants(plain)) {
+      for (const bias of op !== 'conv2d' ? [null] : isLarge ? [biases] : [null, biases]) {
+        const what = `${JSON.stringify(g)}${bias === null ? '' : ' with a bias'}`
+        const largest = maxAbs(a) * maxAbs(b) + maxAbs(biases)
+        cell.compare<Conv>(what, cell.rubbish(cell.dtype, elementsOf(shape) + 6), terms + 1, largest, (k, o) =>
+          k(operandOf(a, 2, aShape), operandOf(b, 1, bShape), operandOf(o, 3, shape), g, bias && operandOf(bias, 2, [g.o])),
+        )
+      }
     }
   }
 }

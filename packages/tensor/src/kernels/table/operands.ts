@@ -95,8 +95,11 @@ export type ClassLossBackward = (grad: Operand, x: Operand, target: Operand, out
  */
 export type Indexed = (x: Operand, index: Operand, out: Operand, outer: number, rows: number, n: number, inner: number) => void
 
-/** The three of a convolution, each bilinear in a and b; all dense. */
-export type Conv = (a: Operand, b: Operand, out: Operand, geometry: ConvGeometry) => void
+/**
+ * The three of a convolution, each bilinear in a and b; all dense. conv2d may take a bias [o]: the kernel adds it to each element of the result, rounded as by
+ * a second operation.
+ */
+export type Conv = (a: Operand, b: Operand, out: Operand, geometry: ConvGeometry, bias?: Operand | null) => void
 /**
  * out and indices (int32 y · w + x within the plane) of each window's maximum, all dense: the first of equals, the last NaN. A window that sees nothing of the
  * plane, over which its dilation carries it, has the maximum -∞ at its first place that is not before the plane, as in PyTorch.

@@ -4,6 +4,7 @@
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
+import { addBias } from '../js/conv.js'
 import type { ConvGeometry } from '../table/neural.js'
 import { type Conv, elementsOf, type Operand } from '../table/operands.js'
 import { direct, directWeight } from './direct.js'
@@ -49,11 +50,14 @@ function byRole(role: Role, a: Operand, b: Operand, out: Operand): Operands {
 
 const conv =
   (lazy: LazyInstance, role: Role, bytes: 4 | 8): Conv =>
-  (a, b, out, g) => {
+  (a, b, out, g, bias = null) => {
     if (out.numel === 0) return
-    if (a.numel === 0 || b.numel === 0) elementsOf(out).fill(0)
-    else if (bytes === 4 && g.groups === g.c && g.c > 1) depthwise(lazy.get(), role, g, byRole(role, a, b, out))
-    else {
+    if (a.numel === 0 || b.numel === 0) {
+      elementsOf(out).fill(0)
+      if (bias !== null) addBias(bias, out)
+    } else if (bytes === 4 && g.groups === g.c && g.c > 1) {
+      depthwise(lazy.get(), role, g, byRole(role, a, b, out), bias)
+    } else {
       const instance = lazy.get()
       const { x, weight, y } = byRole(role, a, b, out)
       // Operands in the memory are used there; of others each image is staged when its turn comes.
@@ -61,8 +65,8 @@ const conv =
       const results = new Staged(instance, y, g.o * g.oh * g.ow)
       const weights = new Staged(instance, weight, weight.numel)
       if (role === 'conv2dWeight') directWeight(instance, bytes, g, images, weights, results)
-      else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, results)
-      else if (g.strideH * g.strideW === 1) direct(instance, true, bytes, g, results, weights, images)
+      else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, bias && new Staged(instance, bias, g.o), results)
+      else if (g.strideH * g.strideW === 1) direct(instance, true, bytes, g, results, weights, null, images)
       else inputByColumns(instance, bytes, g, images, weights, results)
     }
   }
@@ -104,14 +108,16 @@ function inputByColumns(instance: WasmInstance, bytes: 4 | 8, g: ConvGeometry, i
 }
 
 /** float32, plane by plane: output channel o reads input channel o / multiplier, with a weight [kh, kw] of its own. */
-function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, weight, y }: Operands): void {
+function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, weight, y }: Operands, bias: Operand | null): void {
   const { f32 } = instance
   const kernel = instance.kernels[DEPTHWISE[role]].bind(null, ...windowOf(g), g.oh, g.ow)
   const multiplier = g.o / g.c
   const [xPlane, yPlane, window] = [g.h * g.w, g.oh * g.ow, g.kh * g.kw]
   const [xs, ys, weights] = [new Staged(instance, x, xPlane), new Staged(instance, y, yPlane), new Staged(instance, weight, weight.numel)]
-  Staged.begin(instance, [xs, ys, weights])
+  const biases = bias && new Staged(instance, bias, g.o)
+  Staged.begin(instance, [xs, ys, weights, biases])
   const weightAt = role === 'conv2dWeight' ? weights.at(0) : weights.read(0)
+  const biasAt = biases === null ? 0 : biases.read(0)
   if (role === 'conv2dWeight') f32.fill(0, weightAt / 4, weightAt / 4 + weight.numel)
   for (let c = 0; c < g.n * g.c; c++) {
     const xAt = role === 'conv2dInput' ? xs.at(c) : xs.read(c)
@@ -121,6 +127,7 @@ function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, wei
       const yAt = role === 'conv2d' ? ys.at(o) : ys.read(o)
       const [from, by, to] = role === 'conv2d' ? [xAt, w, yAt] : role === 'conv2dInput' ? [yAt, w, xAt] : [xAt, yAt, w]
       kernel(from, by, to)
+      if (biasAt > 0) instance.kernels.add_f32(1, yPlane, yAt, 0, 1, biasAt + (o % g.o) * 4, 0, 0, yAt, 0)
       worked(yPlane * window)
       if (role === 'conv2d') ys.written(o)
     }

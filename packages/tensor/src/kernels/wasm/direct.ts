@@ -19,7 +19,7 @@ type Planes = (
 ) => void
 type Image = readonly [offsets: number, image: number, imageRow: number, rows: number, cols: number]
 type Direct = (
-  ...args: [m: number, k: number, b: number, ...Image, out: number, plane: number, first: number, tile: number, part: number]
+  ...args: [m: number, k: number, b: number, ...Image, out: number, plane: number, bias: number, first: number, tile: number, part: number]
 ) => void
 type DirectWeight = (...args: [k: number, n: number, ...Image, b: number, out: number, outRow: number, first: number, tile: number]) => void
 declare module './instance.js' {
@@ -118,7 +118,7 @@ function eachPart({ outRows, outCols }: Copy, part: Part): void {
   }
 }
 
-/** conv2d, or conv2dInput with strides of 1: `from` is x or the gradient, `out` is y or x. */
+/** conv2d, or conv2dInput with strides of 1, which has no bias: `from` is x or the gradient, `out` is y or x. */
 export function direct(
   instance: WasmInstance,
   isInput: boolean,
@@ -126,6 +126,7 @@ export function direct(
   g: ConvGeometry,
   from: Staged,
   weight: Staged,
+  bias: Staged | null,
   out: Staged,
 ): void {
   const { kernels } = instance
@@ -141,18 +142,19 @@ export function direct(
   const width = PANEL_BYTES / bytes
   const panels = Math.ceil(m / width) * PANEL_BYTES
   const work = g.groups * m * k * copy.outRows * outCols
-  // Images are independent, where none is staged.
-  const shares = g.n > 1 && from.isDirect && weight.isDirect && out.isDirect && instance.shares(g.n * work)
+  // Images are independent; none of them may be staged.
+  const shares = g.n > 1 && from.isDirect && out.isDirect && instance.shares(g.n * work)
   const copyBytes = align(elementsOf(copy) * bytes)
   const own = copyBytes + align(2 * TILE_BYTES) + align((PLACES + 3) * PANEL_BYTES)
-  const [scratch, offsets, packed, turned] = Staged.begin(
+  const [scratch, offsets, packed, biases, turned] = Staged.begin(
     instance,
-    [from, weight, out],
+    [from, weight, bias, out],
     shares ? instance.threads * own : own,
     k * 4,
     g.groups * k * panels,
+    g.groups * panels,
     isInput ? g.groups * m * k * bytes : 0,
-  ) as [number, number, number, number]
+  ) as [number, number, number, number, number]
   writeOffsets(instance, offsets, copy, g, isInput, bytes)
   const weights = weight.read(0)
   if (isInput) turnWeights(instance, bytes, g, weights, turned)
@@ -163,6 +165,7 @@ export function direct(
     }
     worked(m * k)
   }
+  if (bias !== null) copyBiases(instance, bytes, g, bias.read(0), biases, panels)
 
   const one = (n: number, copyAt: number): void => {
     const tile = copyAt + copyBytes
@@ -178,8 +181,9 @@ export function direct(
           const atOnce = Math.ceil(rowsAtOnce(kc * rows * cols) / width) * width
           for (let i = 0; i < m; i += atOnce) {
             const mc = Math.min(atOnce, m - i)
+            const added = bias !== null && p + kc === k ? biases + group * panels + i * bytes : 0
             const b = packed + (group * k + p) * panels + i * kc * bytes
-            tiles(mc, kc, b, offsets + p * 4, at, imageRow, rows, cols, to + i * plane, plane, p === 0 ? 1 : 0, tile, part)
+            tiles(mc, kc, b, offsets + p * 4, at, imageRow, rows, cols, to + i * plane, plane, added, p === 0 ? 1 : 0, tile, part)
             worked(mc * kc * rows * cols)
           }
         }
@@ -194,6 +198,13 @@ export function direct(
     one(n, scratch)
     out.written(n)
   }
+}
+
+/** The biases of each group at a multiple of `panels`: tiles read those of whole panels. */
+function copyBiases(instance: WasmInstance, bytes: 4 | 8, g: ConvGeometry, from: number, to: number, panels: number): void {
+  const { u8 } = instance
+  const size = (g.o / g.groups) * bytes
+  for (let group = 0; group < g.groups; group++) u8.copyWithin(to + group * panels, from + group * size, from + (group + 1) * size)
 }
 
 /** The weight [o, c, window] of each group as [c, o, window]: rows of conv2dInput's products are input channels. */

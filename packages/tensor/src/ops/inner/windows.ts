@@ -20,13 +20,8 @@ export const convolution: Functional<(x: Tensor, weight: Tensor, bias: Tensor | 
   'convolution',
   {
     raw: (x, weight, bias, g) => {
-      const out = bilinear('conv2d', x, weight, [g.n, g.o, g.oh, g.ow], g)
-      if (bias !== null) {
-        checkDTypes('conv2d', weight, bias)
-        const each = Tensor.view(bias, [g.o, 1, 1], [bias.strides[0]!, 0, 0], bias.offset)
-        kernelsFor(x).add[x.dtype](out, each, out)
-      }
-      return out
+      if (bias !== null) checkDTypes('conv2d', weight, bias)
+      return bilinear('conv2d', x, weight, [g.n, g.o, g.oh, g.ow], g, bias)
     },
     grad: {
       reads: [[1], [0], []],
@@ -103,10 +98,17 @@ export const avgPoolSpread: Functional<(grad: Tensor, geometry: AvgPoolGeometry)
   grad: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolPlanes(g!, s.attrs[0])] },
 })
 
-function bilinear(op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: Shape, g: ConvGeometry): Tensor {
+function bilinear(
+  op: 'conv2d' | 'conv2dInput' | 'conv2dWeight',
+  a: Tensor,
+  b: Tensor,
+  shape: Shape,
+  g: ConvGeometry,
+  bias: Tensor | null = null,
+): Tensor {
   checkDTypes(op, a, b)
   const out = Tensor.uninitialized(a.dtype, shape, a.storage.memory)
-  kernelsFor(a)[op][a.dtype](contiguous(a), contiguous(b), out, g)
+  kernelsFor(a)[op][a.dtype](contiguous(a), contiguous(b), out, g, bias && contiguous(bias))
   return out
 }
 

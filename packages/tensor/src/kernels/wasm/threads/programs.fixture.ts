@@ -1,6 +1,8 @@
 /** Random programs of large operations, for tests that compare what different numbers of threads compute. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fromTypedArray, memoryScope, type Tensor, zeros } from '../../../index.js'
+import { convolutionInput, convolutionWeight } from '../../../ops/inner/windows.js'
+import type { ConvGeometry } from '../../table/neural.js'
 import { conv2d, layerNorm } from '../../../operations.js'
 import { helperCounts, setComputeThreads } from './compute-threads.js'
 
@@ -58,17 +60,31 @@ function operation(pick: (n: number) => number): Tensor {
       const left = numbers([batches, rows, k], pick, wide)
       return left.matmul(numbers([batches, 1 + pick(60), k], pick, wide).transpose(1, 2))
     }
-    case 9: {
-      const [c, size] = [1 + pick(6), 5 + pick(30)]
-      const weight = numbers([1 + pick(20), c, 1 + pick(3), 1 + pick(3)], pick, wide)
-      const image = numbers([1 + pick(6), c, size, size], pick, wide)
-      return conv2d(image, weight, null, { padding: pick(2), stride: 1 + pick(2) })
-    }
+    case 9:
+      return convolved(pick, wide)
     default: {
       const x = numbers([shape[0]! * shape[1]!, shape[2]!], pick, wide)
       return [() => x.softmax(-1), () => x.logSoftmax(-1), () => layerNorm(x, [shape[2]!]), () => x.sum([0]), () => x.amax([1])][pick(5)]!()
     }
   }
+}
+
+/** A convolution of several images, or one of its gradients. */
+function convolved(pick: (n: number) => number, wide: boolean): Tensor {
+  const [n, c, o, h, w] = [1 + pick(6), 1 + pick(6), 1 + pick(20), 5 + pick(30), 5 + pick(30)]
+  const [kh, kw, pad, stride] = [1 + pick(3), 1 + pick(3), pick(2), 1 + pick(2)]
+  const [oh, ow] = [Math.floor((h + 2 * pad - kh) / stride) + 1, Math.floor((w + 2 * pad - kw) / stride) + 1]
+  const strides = { strideH: stride, strideW: stride, padH: pad, padW: pad, dilH: 1, dilW: 1, groups: 1 }
+  const geometry: ConvGeometry = { n, c, o, h, w, kh, kw, oh, ow, ...strides }
+  const image = (): Tensor => numbers([n, c, h, w], pick, wide)
+  const weight = (): Tensor => numbers([o, c, kh, kw], pick, wide)
+  const grad = (): Tensor => numbers([n, o, oh, ow], pick, wide)
+  const bias = pick(2) === 0 ? null : numbers([o], pick, wide)
+  return [
+    () => conv2d(image(), weight(), bias, { padding: pad, stride }),
+    () => convolutionInput(grad(), weight(), geometry),
+    () => convolutionWeight(image(), grad(), geometry),
+  ][pick(3)]!()
 }
 
 /** The results of ten operations, as bytes. */
