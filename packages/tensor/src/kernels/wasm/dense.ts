@@ -9,6 +9,12 @@ import { type BlockKernel, SLICE, stage, unstage } from './strided.js'
 
 /** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
 export const CHUNK = 2048
+/**
+ * The work of an element in multiplications, for the question whether threads share the kernel: what moves at the speed of memory takes 0.1 ns, polynomials 1 ns and
+ * more. `pause.ts` counts the slowest of all.
+ */
+const CHEAP = 2
+export const COSTLY = 16
 /** Bytes of room for a chunk of any dtype. */
 export const ROOM = CHUNK * 8
 
@@ -27,7 +33,13 @@ export function placed(instance: WasmInstance, n: number, x: Operand, step: numb
  * Runs `kernel` on all elements, as blocks of one row; the last operand is the output. An input that is not dense over it is one element repeated, and
  * always staged: its array may be tiny.
  */
-export function runDense(instance: WasmInstance, operands: readonly Operand[], kernel: BlockKernel, readsOutput = false): void {
+export function runDense(
+  instance: WasmInstance,
+  operands: readonly Operand[],
+  kernel: BlockKernel,
+  readsOutput = false,
+  work = CHEAP,
+): void {
   const last = operands.length - 1
   const n = operands[last]!.numel
   const staged = instance.begin((last + 1) * ROOM)
@@ -49,8 +61,8 @@ export function runDense(instance: WasmInstance, operands: readonly Operand[], k
       stage(instance, 1, x, pointers[k]!)
     }
   }
-  if (chunk === SLICE && !readsOutput && instance.shares(n * SHARED_WORK_PER_ELEMENT) && isApart(n, pointers, advance, last)) {
-    share(instance, n, pointers, advance, steps, last, kernel)
+  if (chunk === SLICE && !readsOutput && instance.shares(n * work) && isApart(n, pointers, advance, last)) {
+    share(instance, n, pointers, advance, steps, last, kernel, work)
     return
   }
   for (let i = 0; i < n; i += chunk) {
@@ -68,8 +80,6 @@ export function runDense(instance: WasmInstance, operands: readonly Operand[], k
 /** Of a single row, the step to the next does not count. */
 const NO_ROWS: readonly number[] = [0, 0, 0, 0]
 
-/** The work of an element of a cheap kernel, for the question whether it is shared; `pause.ts` counts the slowest one. */
-const SHARED_WORK_PER_ELEMENT = 8
 /** Elements of a unit: a multiple of what a cache line holds. */
 const UNIT = 32_768
 
@@ -89,6 +99,7 @@ function share(
   steps: readonly number[],
   last: number,
   kernel: BlockKernel,
+  work: number,
 ): void {
   const at = [0, 0, 0, 0]
   const unit = (i: number): void => {
@@ -97,5 +108,5 @@ function share(
     kernel(1, count, at, NO_ROWS, steps)
     workedElements(count)
   }
-  instance.share(Math.ceil(n / UNIT), UNIT * SHARED_WORK_PER_ELEMENT, unit)
+  instance.share(Math.ceil(n / UNIT), UNIT * work, unit)
 }

@@ -30,7 +30,7 @@ declare module './instance.js' {
 }
 
 /** The work of an element in multiplications, and the elements of a unit, for the question whether threads share them. */
-const WORK_PER_ELEMENT = 32
+const WORK_PER_ELEMENT = 24
 const UNIT = 16_384
 
 /**

@@ -44,8 +44,8 @@ export interface HelperScratch {
   readonly stride: number
 }
 
-/** One claim has so much work at least, in multiplications: some 20 µs of products. */
-const CLAIM_WORK = 2 ** 18
+/** One claim has so much work at least, in multiplications: some 25 µs of products. */
+const CLAIM_WORK = 2 ** 19
 /** How often the owner looks whether the helpers are ready with their last claims, before it sleeps: some 20 µs. */
 const LOOKS = 2000
 /** How long the owner waits for a helper before it looks whether the helper's thread has ended. */

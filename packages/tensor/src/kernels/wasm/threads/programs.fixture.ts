@@ -1,9 +1,9 @@
 /** Random programs of large operations, for tests that compare what different numbers of threads compute. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fromTypedArray, memoryScope, type Tensor, zeros } from '../../../index.js'
+import { conv2d, layerNorm } from '../../../operations.js'
 import { convolutionInput, convolutionWeight } from '../../../ops/inner/windows.js'
 import type { ConvGeometry } from '../../table/neural.js'
-import { conv2d, layerNorm } from '../../../operations.js'
 import { helperCounts, setComputeThreads } from './compute-threads.js'
 
 /** Numbers below n, by a seed. */
