@@ -124,6 +124,7 @@ export class WasmInstance {
   /** Large kernels are computed by so many threads from now on. */
   useThreads(count: number): void {
     assertNotPausing()
+    if (count === this.threads) return
     this.#helpers?.close()
     this.#helpers = null
     if (count > 1) {
@@ -135,7 +136,7 @@ export class WasmInstance {
     this.products = productsOf(this.kernels)
   }
 
-  /** Whether a kernel of so many multiplications is shared with helper threads, if they are there: then it calls `share`. Its scratch is for all `threads`. */
+  /** Whether a kernel of so many multiplications is for several threads: then it takes scratch for all `threads`, and calls `share`. */
   shares(work: number): boolean {
     return this.#helpers !== null && work >= sharedWork() && !this.#isSharing
   }

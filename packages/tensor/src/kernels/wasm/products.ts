@@ -118,8 +118,9 @@ function place(
   const left = x < 0 ? stage(memory, instance.take(aBytes), m, k, a) : matrixAt(x, a, bytes)
   const right = y < 0 ? stage(memory, instance.take(bBytes), k, n, b) : matrixAt(y, b, bytes)
   const to = z < 0 ? instance.take(outBytes) : z
-  const run = shares ? sharedProduct : product
-  run(instance, bytes, m, n, k, left, right, to, n * bytes, instance.take(scratchBytes))
+  const scratch = instance.take(scratchBytes)
+  if (shares) sharedProduct(instance, bytes, m, n, k, left, right, to, n * bytes, scratch)
+  else product(instance, bytes, m, n, k, left, right, to, n * bytes, scratch)
   if (z < 0) copyRun(m * n, memory, to / bytes, out, at)
 }
 

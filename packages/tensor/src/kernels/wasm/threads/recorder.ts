@@ -35,8 +35,8 @@ export class Recorder {
     const wrap = ([name, kernel]: [string, Export], index: number): [string, Export] => [
       name,
       (...args) => {
-        if (this.#tape === null) kernel(...args)
-        else this.#tape.push(index, args.length, ...args)
+        if (this.#tape === null) return kernel(...args)
+        this.#tape.push(index, args.length, ...args)
       },
     ]
     return Object.fromEntries(Object.entries(exports as Record<string, Export>).map(wrap)) as T
