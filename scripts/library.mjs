@@ -28,7 +28,7 @@ const COPIED = {
   base: ['load.cjs', 'typescript-format.js'],
   cluster: ['worker/worker-entry.js', 'processes/process-entry.js'],
   jobs: ['job-entry.cjs'],
-  tensor: ['kernels.wasm'],
+  tensor: ['kernels.wasm', 'kernels/wasm/threads/helper.js', 'kernels/wasm/threads/board.js'],
 }
 
 /** Packages of others that are in it: required they take a thread 15 ms, and msgpackr installs a native addon that is not used. */

@@ -74,8 +74,8 @@ export const operands = [
     TESTS,
     'js indices and classes',
     'packages/tensor/src/kernels/js/probabilities.ts',
-    'const step = grad.numel === 1 ? 0 : 1',
-    'const step = 1',
+    'const step = grad.numel === 1 ? 0 : 1\n  to.fill(',
+    'const step = 1\n  to.fill(',
     'the one gradient of all classes is read as many',
   ),
   t(

@@ -3,7 +3,6 @@
  * code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). `wasm/elementwise.ts` calls them.
  */
 import { erf4, exp4, expm14, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './math'
-import { upperPair } from './pairs'
 
 // Which function a shared loop inlines: compile-time constants, as in `elementwise.ts`.
 const enum Forward {
@@ -99,47 +98,4 @@ const CUBIC: f32 = 0.044715
     const last = backward(op, v128.load32_splat(g + (gStep ? i : 0)), v128.load32_splat(x + i), a, b)
     f32.store(out + i, f32x4.extract_lane(last, 0))
   }
-}
-
-const enum Softmax { softmax_backward_rows, log_softmax_backward_rows }
-
-@inline function softmaxBackward(op: Softmax, g: v128, y: v128, sum: v128): v128 {
-  return op == Softmax.softmax_backward_rows ? f32x4.mul(y, f32x4.sub(g, sum)) : f32x4.sub(g, f32x4.mul(exp4(y), sum))
-}
-
-/**
- * For each row y (g − Σ g y), where y is softmax's result, or g − eʸ Σ g, where y is logSoftmax's.
- * @exports f32
- */
-@inline function softmaxBackwardRows(op: Softmax, rows: i32, k: i32, g: usize, y: usize, out: usize): void {
-  const whole = <usize>(k & ~3) << 2
-  const all = <usize>k << 2
-  for (let r = 0; r < rows; r++) {
-    const sum = f32x4.splat(<f32>sumOf(op == Softmax.softmax_backward_rows, whole, all, g, y))
-    let i: usize = 0
-    for (; i < whole; i += 16) v128.store(out + i, softmaxBackward(op, v128.load(g + i), v128.load(y + i), sum))
-    for (; i < all; i += 4) {
-      const last = softmaxBackward(op, v128.load32_splat(g + i), v128.load32_splat(y + i), sum)
-      f32.store(out + i, f32x4.extract_lane(last, 0))
-    }
-    g += all
-    y += all
-    out += all
-  }
-}
-
-/** Σ g, or with `products` Σ g y: products are rounded to float32 as `mul` does. Two accumulators in double, then the rest. */
-@inline function sumOf(products: bool, whole: usize, all: usize, g: usize, y: usize): f64 {
-  let s0 = f64x2.splat(0)
-  let s1 = f64x2.splat(0)
-  let i: usize = 0
-  for (; i < whole; i += 16) {
-    const p = products ? f32x4.mul(v128.load(g + i), v128.load(y + i)) : v128.load(g + i)
-    s0 = f64x2.add(s0, f64x2.promote_low_f32x4(p))
-    s1 = f64x2.add(s1, upperPair(p))
-  }
-  const s = f64x2.add(s0, s1)
-  let sum = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1)
-  for (; i < all; i += 4) sum += <f64>(products ? f32.load(g + i) * f32.load(y + i) : f32.load(g + i))
-  return sum
 }

@@ -6,10 +6,10 @@
  * give the same bits. Coefficients: Cephes (Moshier), `expf`, `logf`, `tanhf`; sin and cos: FreeBSD msun `__sindf`, `__cosdf`.
  */
 
-const LOG2E: f32 = 1.44269504088896341
-const ROUNDER: f32 = 12582912
-const LN2_HIGH: f32 = 0.693359375
-const LN2_LOW: f32 = -2.12194440e-4
+export const LOG2E: f32 = 1.44269504088896341
+export const ROUNDER: f32 = 12582912
+export const LN2_HIGH: f32 = 0.693359375
+export const LN2_LOW: f32 = -2.12194440e-4
 
 @inline function splat(x: f32): v128 {
   return f32x4.splat(x)
@@ -21,7 +21,7 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** eˣ − 1 for |x| below ln 2 / 2. */
-@inline function expSeries4(x: v128): v128 {
+@inline export function expSeries4(x: v128): v128 {
   let p = madd(splat(1.9875691500e-4), x, 1.3981999507e-3)
   p = madd(p, x, 8.3334519073e-3)
   p = madd(p, x, 4.1665795894e-2)

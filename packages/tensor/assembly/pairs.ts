@@ -5,6 +5,11 @@
   return f64x2.promote_low_f32x4(v128.load64_zero(p))
 }
 
+/** Two elements of float32 or float64 from `p`. */
+@inline export function doubles<T>(p: usize): v128 {
+  return sizeof<T>() == 8 ? v128.load(p) : pair(p)
+}
+
 /** The last two of four; the first two are `f64x2.promote_low_f32x4(x)`. */
 @inline export function upperPair(x: v128): v128 {
   return f64x2.promote_low_f32x4(v128.shuffle<f32>(x, x, 2, 3, 2, 3))
@@ -20,4 +25,9 @@
   if (!squares) return x
   const d = f64x2.sub(x, mean)
   return f64x2.mul(d, d)
+}
+
+/** Both halves of four float32 added to two doubles. */
+@inline export function addHalves(sum: v128, x: v128): v128 {
+  return f64x2.add(f64x2.add(sum, f64x2.promote_low_f32x4(x)), upperPair(x))
 }

@@ -1,53 +1,93 @@
 /**
- * Kernels that walk rows: sums, maxima, softmax. Inputs are dense [rows, k]; pointers are bytes. For `wasm/rows.ts`.
+ * Sums, products and variances of dense [rows, k], along rows or down columns. Pointers are bytes. For `wasm/rows.ts` and `wasm/statistics.ts`.
  *
- * Order of summation of a row (KERNELS.md, rule SUM): element i goes to double accumulator i mod 8 while whole groups of 8 last; the
- * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once.
+ * Order along a row of floats (KERNELS.md, rule SUM): element i goes to double accumulator i mod 8 while whole groups of 8 last; the
+ * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once. Products
+ * take the same order. Down columns: element after element.
  */
-import { exp4, log4 } from './math'
-import { pair, term, upperPair } from './pairs'
+import { doubles, term } from './pairs'
 
-/** Σ x, or with `squares` Σ (x − mean)². */
-@inline function sumRow(squares: bool, k: i32, x: usize, mean: f64): f64 {
+const enum Rows { sum_rows, prod_rows }
+const enum Groups { sum_groups, prod_groups }
+const enum Columns { sum_columns, prod_columns }
+
+/** a + b, or with `products` a · b, of two doubles; of an integer T, of four. */
+@inline function fold<T>(products: bool, a: v128, b: v128): v128 {
+  if (isFloat<T>()) return products ? f64x2.mul(a, b) : f64x2.add(a, b)
+  return products ? i32x4.mul(a, b) : i32x4.add(a, b)
+}
+
+/** Σ x, Π x, or with `squares` Σ (x − mean)². */
+@inline function foldRow<T>(products: bool, squares: bool, k: i32, x: usize, mean: f64): f64 {
   const m = f64x2.splat(mean)
-  let s0 = f64x2.splat(0)
-  let s1 = f64x2.splat(0)
-  let s2 = f64x2.splat(0)
-  let s3 = f64x2.splat(0)
-  const end = x + (<usize>k << 2)
-  const endOfGroups = x + (<usize>(k & ~7) << 2)
-  for (; x < endOfGroups; x += 32) {
-    s0 = f64x2.add(s0, term(squares, pair(x), m))
-    s1 = f64x2.add(s1, term(squares, pair(x + 8), m))
-    s2 = f64x2.add(s2, term(squares, pair(x + 16), m))
-    s3 = f64x2.add(s3, term(squares, pair(x + 24), m))
+  const two = 2 * sizeof<T>()
+  let s0 = f64x2.splat(products ? 1 : 0)
+  let s1 = s0
+  let s2 = s0
+  let s3 = s0
+  const end = x + <usize>k * sizeof<T>()
+  const endOfGroups = x + <usize>(k & ~7) * sizeof<T>()
+  for (; x < endOfGroups; x += 4 * two) {
+    s0 = fold<f64>(products, s0, term(squares, doubles<T>(x), m))
+    s1 = fold<f64>(products, s1, term(squares, doubles<T>(x + two), m))
+    s2 = fold<f64>(products, s2, term(squares, doubles<T>(x + 2 * two), m))
+    s3 = fold<f64>(products, s3, term(squares, doubles<T>(x + 3 * two), m))
   }
-  const s = f64x2.add(f64x2.add(s0, s1), f64x2.add(s2, s3))
-  let total = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1)
-  for (; x < end; x += 4) total += f64x2.extract_lane(term(squares, f64x2.splat(<f64>f32.load(x)), m), 0)
+  const s = fold<f64>(products, fold<f64>(products, s0, s1), fold<f64>(products, s2, s3))
+  const low = f64x2.extract_lane(s, 0)
+  const high = f64x2.extract_lane(s, 1)
+  let total = products ? low * high : low + high
+  for (; x < end; x += sizeof<T>()) {
+    const v = f64x2.extract_lane(term(squares, f64x2.splat(<f64>load<T>(x)), m), 0)
+    total = products ? total * v : total + v
+  }
   return total
 }
 
-/** out [rows] in float32. */
-export function sum_rows_f32(rows: i32, k: i32, x: usize, out: usize): void {
+/** Of integers, which wrap around in any order. */
+@inline function foldInts(products: bool, k: i32, x: usize): i32 {
+  let s0 = i32x4.splat(products ? 1 : 0)
+  let s1 = s0
+  let s2 = s0
+  let s3 = s0
+  const end = x + (<usize>k << 2)
+  const endOfGroups = x + (<usize>(k & ~15) << 2)
+  for (; x < endOfGroups; x += 64) {
+    s0 = fold<i32>(products, s0, v128.load(x))
+    s1 = fold<i32>(products, s1, v128.load(x, 16))
+    s2 = fold<i32>(products, s2, v128.load(x, 32))
+    s3 = fold<i32>(products, s3, v128.load(x, 48))
+  }
+  const s = fold<i32>(products, fold<i32>(products, s0, s1), fold<i32>(products, s2, s3))
+  const half = fold<i32>(products, s, v128.shuffle<i32>(s, s, 2, 3, 2, 3))
+  let total = i32x4.extract_lane(fold<i32>(products, half, v128.shuffle<i32>(half, half, 1, 1, 1, 1)), 0)
+  for (; x < end; x += 4) total = products ? total * i32.load(x) : total + i32.load(x)
+  return total
+}
+
+/** out [rows] in x's dtype. @exports f32 f64 i32 */
+@inline function foldRows<T>(op: Rows, rows: i32, k: i32, x: usize, out: usize): void {
+  const products = op == Rows.prod_rows
   for (let r = 0; r < rows; r++) {
-    f32.store(out, <f32>sumRow(false, k, x, 0))
-    x += <usize>k << 2
-    out += 4
+    store<T>(out, isFloat<T>() ? <T>foldRow<T>(products, false, k, x, 0) : <T>foldInts(products, k, x))
+    x += <usize>k * sizeof<T>()
+    out += sizeof<T>()
   }
 }
 
-/** Adds a piece of a long row, n a multiple of 8, to its eight accumulators; `wasm/rows.ts` joins them. */
-export function sum_groups_f32(n: i32, x: usize, accumulators: usize): void {
+/** Folds a piece of a long row, n a multiple of 8, into its eight accumulators; `wasm/rows.ts` joins them. @exports f32 f64 */
+@inline function foldGroups<T>(op: Groups, n: i32, x: usize, accumulators: usize): void {
+  const products = op == Groups.prod_groups
+  const two = 2 * sizeof<T>()
   let s0 = v128.load(accumulators)
   let s1 = v128.load(accumulators, 16)
   let s2 = v128.load(accumulators, 32)
   let s3 = v128.load(accumulators, 48)
-  for (const end = x + (<usize>n << 2); x < end; x += 32) {
-    s0 = f64x2.add(s0, pair(x))
-    s1 = f64x2.add(s1, pair(x + 8))
-    s2 = f64x2.add(s2, pair(x + 16))
-    s3 = f64x2.add(s3, pair(x + 24))
+  for (const end = x + <usize>n * sizeof<T>(); x < end; x += 4 * two) {
+    s0 = fold<f64>(products, s0, doubles<T>(x))
+    s1 = fold<f64>(products, s1, doubles<T>(x + two))
+    s2 = fold<f64>(products, s2, doubles<T>(x + 2 * two))
+    s3 = fold<f64>(products, s3, doubles<T>(x + 3 * two))
   }
   v128.store(accumulators, s0)
   v128.store(accumulators, s1, 16)
@@ -55,107 +95,149 @@ export function sum_groups_f32(n: i32, x: usize, accumulators: usize): void {
   v128.store(accumulators, s3, 48)
 }
 
-/** Adds x [rows, n] to `sums` [n] doubles, row after row. */
-export function add_rows_f32(rows: i32, n: i32, x: usize, sums: usize): void {
+/**
+ * Folds x [rows, n], rows `row` bytes apart, into `totals` [n], row after row: doubles, or of integers int32. Four rows at a time, so that a total is loaded
+ * and stored once for them.
+ * @exports f32 f64 i32
+ */
+@inline function foldColumns<T>(op: Columns, rows: i32, n: i32, x: usize, row: i32, totals: usize): void {
+  const products = op == Columns.prod_columns
+  let r = 0
+  for (; r + 4 <= rows; r += 4) {
+    foldRowsInto<T>(products, true, n, x, row, totals)
+    x += 4 * row
+  }
+  for (; r < rows; r++) {
+    foldRowsInto<T>(products, false, n, x, row, totals)
+    x += row
+  }
+}
+
+/** As many elements as a vector of totals holds: two, or four integers. */
+@inline function terms<T>(x: usize): v128 {
+  return isFloat<T>() ? doubles<T>(x) : v128.load(x)
+}
+
+@inline function foldRowsInto<T>(products: bool, four: bool, n: i32, x: usize, row: i32, totals: usize): void {
+  const lanes = isFloat<T>() ? 2 : 4
+  let i = 0
+  for (; i + lanes <= n; i += lanes) {
+    let t = fold<T>(products, v128.load(totals), terms<T>(x))
+    if (four) {
+      t = fold<T>(products, t, terms<T>(x + row))
+      t = fold<T>(products, t, terms<T>(x + 2 * row))
+      t = fold<T>(products, t, terms<T>(x + 3 * row))
+    }
+    v128.store(totals, t)
+    totals += 16
+    x += lanes * sizeof<T>()
+  }
+  for (; i < n; i++) {
+    foldOne<T>(products, x, totals)
+    if (four) {
+      foldOne<T>(products, x + row, totals)
+      foldOne<T>(products, x + 2 * row, totals)
+      foldOne<T>(products, x + 3 * row, totals)
+    }
+    totals += isFloat<T>() ? 8 : 4
+    x += sizeof<T>()
+  }
+}
+
+@inline function foldOne<T>(products: bool, x: usize, total: usize): void {
+  if (isFloat<T>()) {
+    const v = <f64>load<T>(x)
+    f64.store(total, products ? f64.load(total) * v : f64.load(total) + v)
+  } else {
+    const v = load<i32>(x)
+    i32.store(total, products ? i32.load(total) * v : i32.load(total) + v)
+  }
+}
+
+/** Two passes over each row, in double; out [rows] in x's dtype; with `root` the square roots. @exports variance_rows: f32 f64 */
+@inline function varianceRows<T>(rows: i32, k: i32, x: usize, out: usize, divisor: f64, root: bool): void {
   for (let r = 0; r < rows; r++) {
-    let p = sums
+    const found = foldRow<T>(false, true, k, x, foldRow<T>(false, false, k, x, 0) / <f64>k) / divisor
+    store<T>(out, <T>(root ? sqrt(found) : found))
+    x += <usize>k * sizeof<T>()
+    out += sizeof<T>()
+  }
+}
+
+/** Adds (x − mean)² of x [rows, n], rows `row` bytes apart, to `squares` [n] doubles, row after row. @exports square_columns: f32 f64 */
+@inline function squareColumns<T>(rows: i32, n: i32, x: usize, row: i32, means: usize, squares: usize): void {
+  for (let r = 0; r < rows; r++) {
     let i = 0
-    for (; i < (n & ~1); i += 2) {
-      v128.store(p, f64x2.add(v128.load(p), pair(x)))
-      p += 16
-      x += 8
+    for (; i + 2 <= n; i += 2) {
+      const at = <usize>i << 3
+      v128.store(squares + at, f64x2.add(v128.load(squares + at), term(true, doubles<T>(x + <usize>i * sizeof<T>()), v128.load(means + at))))
     }
     if (i < n) {
-      f64.store(p, f64.load(p) + <f64>f32.load(x))
-      x += 4
+      const at = <usize>i << 3
+      const d = <f64>load<T>(x + <usize>i * sizeof<T>()) - f64.load(means + at)
+      f64.store(squares + at, f64.load(squares + at) + d * d)
     }
+    x += row
   }
-}
-
-const enum Extreme { amax_rows, amin_rows }
-
-@inline function extreme<T>(op: Extreme, a: T, b: T): T {
-  return op == Extreme.amax_rows ? max<T>(a, b) : min<T>(a, b)
-}
-
-/** NaN if any is NaN. */
-@inline function extremeRow(op: Extreme, k: i32, x: usize): f32 {
-  let m = f32x4.splat(op == Extreme.amax_rows ? -Infinity : Infinity)
-  const end = x + (<usize>k << 2)
-  const endOfVectors = x + (<usize>(k & ~3) << 2)
-  for (; x < endOfVectors; x += 16) m = op == Extreme.amax_rows ? f32x4.max(m, v128.load(x)) : f32x4.min(m, v128.load(x))
-  for (; x < end; x += 4) m = op == Extreme.amax_rows ? f32x4.max(m, v128.load32_splat(x)) : f32x4.min(m, v128.load32_splat(x))
-  return extreme<f32>(
-    op,
-    extreme<f32>(op, f32x4.extract_lane(m, 0), f32x4.extract_lane(m, 1)),
-    extreme<f32>(op, f32x4.extract_lane(m, 2), f32x4.extract_lane(m, 3)),
-  )
-}
-
-/** @exports f32 */
-@inline function extremeRows(op: Extreme, rows: i32, k: i32, x: usize, out: usize): void {
-  for (let r = 0; r < rows; r++) {
-    f32.store(out, extremeRow(op, k, x))
-    x += <usize>k << 2
-    out += 4
-  }
-}
-
-/** Two passes over each row, in double; out [rows] in float32; with `root` the square roots. */
-export function variance_rows_f32(rows: i32, k: i32, x: usize, out: usize, divisor: f64, root: bool): void {
-  for (let r = 0; r < rows; r++) {
-    const found = sumRow(true, k, x, sumRow(false, k, x, 0) / <f64>k) / divisor
-    f32.store(out, <f32>(root ? sqrt(found) : found))
-    x += <usize>k << 2
-    out += 4
-  }
-}
-
-/** Writes exp(x - m) to out and returns the sum: four double accumulators, then the rest. */
-@inline function expRow(k: i32, x: usize, m: v128, out: usize): f64 {
-  let s0 = f64x2.splat(0)
-  let s1 = f64x2.splat(0)
-  const whole = <usize>(k & ~3) << 2
-  const all = <usize>k << 2
-  let i: usize = 0
-  for (; i < whole; i += 16) {
-    const e = exp4(f32x4.sub(v128.load(x + i), m))
-    v128.store(out + i, e)
-    s0 = f64x2.add(s0, f64x2.promote_low_f32x4(e))
-    s1 = f64x2.add(s1, upperPair(e))
-  }
-  const s = f64x2.add(s0, s1)
-  let total = f64x2.extract_lane(s, 0) + f64x2.extract_lane(s, 1)
-  for (; i < all; i += 4) {
-    const e = f32x4.extract_lane(exp4(f32x4.sub(v128.load32_splat(x + i), m)), 0)
-    f32.store(out + i, e)
-    total += <f64>e
-  }
-  return total
-}
-
-const enum Softmax { softmax_rows, log_softmax_rows }
-
-@inline function softmax(op: Softmax, x: v128, m: v128, sum: v128): v128 {
-  return op == Softmax.softmax_rows ? f32x4.div(x, sum) : f32x4.sub(f32x4.sub(x, m), sum)
 }
 
 /**
- * exp(x - max) / (sum of exp(x - max)), or (x - max) - log(sum of exp(x - max)); `out` holds the exponentials on the way, so in the second it must not be x.
- * @exports f32
+ * Of each row's product the derivative by each factor: out = g · Π of the others, those to the left times those to the right, so that factors may be 0.
+ * g [rows]; `left` is scratch of [4, k] doubles. Four rows side by side, since each product waits for the last one.
  */
-@inline function softmaxRows(op: Softmax, rows: i32, k: i32, x: usize, out: usize): void {
-  const whole = <usize>(k & ~3) << 2
+export function prod_backward_rows_f32(rows: i32, k: i32, g: usize, x: usize, out: usize, left: usize): void {
   const all = <usize>k << 2
-  for (let r = 0; r < rows; r++) {
-    const m = f32x4.splat(extremeRow(Extreme.amax_rows, k, x))
-    const total = f32x4.splat(<f32>expRow(k, x, m, out))
-    const sum = op == Softmax.softmax_rows ? total : log4(total)
-    const from = op == Softmax.softmax_rows ? out : x
-    let i: usize = 0
-    for (; i < whole; i += 16) v128.store(out + i, softmax(op, v128.load(from + i), m, sum))
-    for (; i < all; i += 4) f32.store(out + i, f32x4.extract_lane(softmax(op, v128.load32_splat(from + i), m, sum), 0))
+  let r = 0
+  for (; r + 4 <= rows; r += 4) {
+    othersOfRows(4, k, g, x, out, left)
+    g += 16
+    x += 4 * all
+    out += 4 * all
+  }
+  for (; r < rows; r++) {
+    othersOfRows(1, k, g, x, out, left)
+    g += 4
     x += all
     out += all
+  }
+}
+
+@inline function othersOfRows(rows: i32, k: i32, g: usize, x: usize, out: usize, left: usize): void {
+  const row = <usize>k << 2
+  let p0: f64 = 1
+  let p1: f64 = 1
+  let p2: f64 = 1
+  let p3: f64 = 1
+  for (let i: usize = 0, to = left; i < row; i += 4, to += rows << 3) {
+    f64.store(to, p0)
+    p0 *= <f64>f32.load(x + i)
+    if (rows == 4) {
+      f64.store(to, p1, 8)
+      f64.store(to, p2, 16)
+      f64.store(to, p3, 24)
+      p1 *= <f64>f32.load(x + row + i)
+      p2 *= <f64>f32.load(x + 2 * row + i)
+      p3 *= <f64>f32.load(x + 3 * row + i)
+    }
+  }
+  p0 = <f64>f32.load(g)
+  if (rows == 4) {
+    p1 = <f64>f32.load(g, 4)
+    p2 = <f64>f32.load(g, 8)
+    p3 = <f64>f32.load(g, 12)
+  }
+  for (let i = row, from = left + <usize>k * (rows << 3); i > 0; ) {
+    i -= 4
+    from -= rows << 3
+    f32.store(out + i, <f32>(f64.load(from) * p0))
+    p0 *= <f64>f32.load(x + i)
+    if (rows == 4) {
+      f32.store(out + row + i, <f32>(f64.load(from, 8) * p1))
+      f32.store(out + 2 * row + i, <f32>(f64.load(from, 16) * p2))
+      f32.store(out + 3 * row + i, <f32>(f64.load(from, 24) * p3))
+      p1 *= <f64>f32.load(x + row + i)
+      p2 *= <f64>f32.load(x + 2 * row + i)
+      p3 *= <f64>f32.load(x + 3 * row + i)
+    }
   }
 }

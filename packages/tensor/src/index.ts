@@ -3,6 +3,7 @@ import './install.js'
 
 export type { MemoryStats } from './heap/memory.js'
 export type { BackendName, KernelOp } from './kernels/table/table.js'
+export { getComputeThreads, setComputeThreads } from './kernels/wasm/threads/compute-threads.js'
 export type { Functional, WithInPlace } from './ops/define/define.js'
 export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './ops/sample.js'
 export type { KernelSource, KernelThis } from './raw/user-kernel.js'

@@ -72,7 +72,13 @@ export function judgeNode({ node }: MachineFacts): Finding {
 export function judgeCores({ cores, coresLimit }: MachineFacts): Finding {
   const usable = Math.min(cores, coresLimit ?? cores)
   const found = coresLimit === null || coresLimit >= cores ? `${cores}` : `${cores}, of which the container may use ${coresLimit}`
-  if (usable >= 2) return ok('cores', found, `Up to ${Math.floor(usable)} workers compute at the same time; more take turns.`)
+  const most = Math.floor(usable)
+  if (usable >= 2)
+    return ok(
+      'cores',
+      found,
+      `Up to ${most} workers compute at the same time; more take turns. One worker can use ${most} threads (computeThreads).`,
+    )
   return warn('cores', found, 'Workers take turns: nothing is faster than with one.', 'Use a machine, or a limit, of more cores.')
 }
 

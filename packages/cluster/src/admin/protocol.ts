@@ -42,6 +42,8 @@ export interface BootData extends RuntimeBoot {
   readonly program: string
   /** Of the launch: how long it may stall, in ms. 0: no limit. */
   readonly stallMs: number
+  /** How many threads compute its large operations, itself among them. */
+  readonly computeThreads: number
   /** Where `tsx/esm/api` is, if the launcher knows; null: the worker looks for it. */
   readonly typescript: string | null
 }

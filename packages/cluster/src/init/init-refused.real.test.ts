@@ -131,6 +131,14 @@ describe('INI-4 who cannot meet', () => {
     })
   })
 
+  test.each([0, 1.5, 10_000])('with %p as computeThreads learns it', async (computeThreads) => {
+    const initMethod = `tcp://127.0.0.1:${await freePort()}`
+    await expect(init({ initMethod, rank: 0, worldSize: 2, timeoutMs: 300, computeThreads })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      op: 'computeThreads',
+    })
+  })
+
   test('in a group of no fixed size: whoever has the name of another is told so and leaves, and the other goes on', async () => {
     const initMethod = `tcp://127.0.0.1:${await freePort()}`
     const first = await init({ initMethod, rank: 0, name: 'one' })

@@ -7,8 +7,8 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit, tooManyOpenFiles, WORKER_ID_MAX, whatOf } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import { type DeviceSpec, device } from '@postgrad/tensor'
-import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
+import { type DeviceSpec, device, setComputeThreads } from '@postgrad/tensor'
+import { checkComputeThreads, HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore } from '@postgrad/transport'
 import {
   type Credentials,
@@ -64,6 +64,11 @@ export interface InitOptions extends PlaceOptions {
   readonly timeoutMs?: number
   /** The device on which this worker computes. Default 'wasm'. */
   readonly device?: DeviceSpec
+  /**
+   * How many threads compute the large operations of this worker: its own thread, and helper threads. Processes on one machine share its cores, so give each of them
+   * its part. Default: as `setComputeThreads` has set it, or 1. PyTorch: `torch.set_num_threads`.
+   */
+  readonly computeThreads?: number
   /** The seed of all random numbers. Give all processes the same seed: each worker derives its own seed from it. Default 0. */
   readonly seed?: number
   /** The time limit of a call that has no `timeoutMs` of its own, in ms. Default 60,000. 0: without a limit. */
@@ -99,6 +104,7 @@ const OPTIONS: OptionNames<InitOptions> = {
   connection: true,
   timeoutMs: true,
   device: true,
+  computeThreads: true,
   seed: true,
   rpcTimeoutMs: true,
   rights: true,
@@ -129,6 +135,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const place = placeOf(options, process.env)
   const timeoutMs = timeLimit('init', options.timeoutMs ?? INIT_TIMEOUT_MS)
   const name = nameOf(options, place)
+  if (options.computeThreads !== undefined) checkComputeThreads('computeThreads', options.computeThreads)
   if (options.device !== undefined) await device(options.device).ready()
   const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
   const limits = limitsOf(options.connection)
@@ -226,6 +233,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roles = new Map<number, string>()
+    if (options.computeThreads !== undefined) setComputeThreads(options.computeThreads)
     const made = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, {
       roleOf: (peer) => roles.get(peer.id) ?? ROLE,
       deathRemedy,

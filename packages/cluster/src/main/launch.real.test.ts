@@ -1,7 +1,7 @@
 /** Launching and ending a cluster: its workers, how launches fail, and that nothing is left open. */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
@@ -91,6 +91,19 @@ describe('launch', () => {
     })
     expect(await cluster.on('a').run(basics.deviceOf)).toBe('js')
     expect(await cluster.on('a').run(basics.env, 'COLOUR')).toBe('green')
+    await cluster.close()
+  })
+
+  test('CLU-124 computeThreads reaches the workers, which share the cores', async () => {
+    for (const workers of [1, 3]) {
+      const cluster = await launch(BASICS, { workers, computeThreads: 200 })
+      const expected = Math.max(1, Math.floor(availableParallelism() / workers))
+      expect(await cluster.on('worker0').run(basics.computeThreads)).toBe(expected)
+      // Helpers keep no worker alive.
+      await cluster.close()
+    }
+    const cluster = await launch(BASICS, { workers: 1 })
+    expect(await cluster.on('worker0').run(basics.computeThreads)).toBe(1)
     await cluster.close()
   })
 
@@ -192,6 +205,11 @@ describe('launch fails', () => {
     expect(error.cause).toMatchObject({ code: 'RUN_TIMEOUT' })
     expect(error.message).toContain('has not loaded the program within 300 ms. Look at the top level of its modules')
     expect(error.message).not.toMatch(/cluster\.kill|\(\//)
+  })
+
+  test.each([0, 1.5, 10_000])('CLU-124 when computeThreads is %p, before a thread starts', async (computeThreads) => {
+    const error = await failureOf(launch(BASICS, { workers: 1, computeThreads }))
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'computeThreads' })
   })
 
   test('CLU-57 when the device is unknown, before a thread starts', async () => {

@@ -2,6 +2,7 @@
  * `launch`: a cluster of workers from one process. It checks its options, starts a thread per name (`remote-members.ts`), and resolves when every worker
  * has loaded the program. If one cannot, it ends the others. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
+import { availableParallelism } from 'node:os'
 import { isAbsolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
@@ -10,7 +11,7 @@ import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
-import { setHeapBytes } from '@postgrad/tensor/internal'
+import { checkComputeThreads, setHeapBytes } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
@@ -44,6 +45,12 @@ export interface LaunchOptions {
   readonly processes?: number
   /** The device on which workers compute. Default 'wasm'. */
   readonly device?: DeviceSpec
+  /**
+   * How many threads compute the large operations of each worker: the worker itself, and helper threads. The workers share the cores of the machine: each gets as many
+   * threads as there are cores for a worker, and at least 1. The number of threads changes no result. Default 1. See `setComputeThreads`. PyTorch:
+   * `torch.set_num_threads`.
+   */
+  readonly computeThreads?: number
   /** The seed of all random numbers. Each worker derives its own seed from this seed and its name. Default 0, so that a program gives the same results each time. */
   readonly seed?: number
   /** The main thread's name for workers, after it has joined by `cluster.call`, `remote` or `runHere`. Default 'main'. */
@@ -111,6 +118,7 @@ const OPTIONS: OptionNames<LaunchOptions> = {
   workers: true,
   processes: true,
   device: true,
+  computeThreads: true,
   seed: true,
   mainName: true,
   rpcTimeoutMs: true,
@@ -164,6 +172,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   if (options.device !== undefined) device(options.device!)
   const url = programUrl(program)
   const names = workerNames(options.workers)
+  const computeThreads = threadsOfEach(options.computeThreads ?? 1, names.length)
   const processes = options.processes === undefined ? null : checkProcesses(options.processes!, names.length)
   const seed = checkSeed(options.seed ?? 0)
   const launchTimeoutMs = timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS)
@@ -190,6 +199,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     access,
     typescript: options.typescript ?? null,
     stallMs,
+    computeThreads,
   }
   const news = new News(clock)
   const host =
@@ -224,6 +234,11 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   })
   await cluster.begin(names)
   return cluster
+}
+
+/** Of workers in other processes, too, since all are on this machine. @throws INVALID_ARGUMENT */
+function threadsOfEach(computeThreads: number, workers: number): number {
+  return Math.min(checkComputeThreads('computeThreads', computeThreads), Math.max(1, Math.floor(availableParallelism() / workers)))
 }
 
 /** @throws INVALID_ARGUMENT */

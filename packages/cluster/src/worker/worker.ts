@@ -6,7 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
 import { runExposed, standstillOf, threadRegistry } from '@postgrad/rpc/internal'
-import { type DeviceSpec, device } from '@postgrad/tensor'
+import { type DeviceSpec, device, setComputeThreads } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
@@ -29,6 +29,7 @@ type Answers = { readonly [Q in Query]: (...args: Asked<Q>) => Answer<Q> | Promi
 export function runWorker(side: WorkerSide): void {
   const { control, beats } = side
   const boot = side.boot as BootData
+  setComputeThreads(boot.computeThreads)
   const runtime = makeRuntime(boot.info, boot.life, new RealClock(), boot)
   // This thread is this worker's alone: in the middle of a long kernel it still reads what arrives.
   installKernelPause(() => {

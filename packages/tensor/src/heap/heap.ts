@@ -23,6 +23,7 @@ import {
   RECORD_GENERATION,
   RETURNS_AT,
   SLOT_ENDED,
+  SLOT_HELPERS,
   SLOT_LIVE,
   SLOT_REMOTE_FREES,
   SLOT_SEGMENTS,
@@ -632,6 +633,20 @@ export class Heap implements HeapSlot {
     }
     this.#scratch = block
     return block.address
+  }
+
+  /**
+   * See `KernelHeap`. A thread writes what it wants before it looks at the others: of two that ask at once, each sees the other, and neither gets too many. It keeps
+   * what it has.
+   */
+  claimHelpers(wanted: number, max: number): number {
+    const own = slotAt(this.slot) + SLOT_HELPERS
+    const before = Atomics.exchange(this.#ints, own, wanted)
+    let others = -wanted
+    for (let slot = 0; slot < SLOTS_MAX; slot++) others += Atomics.load(this.#ints, slotAt(slot) + SLOT_HELPERS)
+    const granted = Math.min(wanted, Math.max(before, max - others))
+    Atomics.store(this.#ints, own, granted)
+    return granted
   }
 
   // ---- ends

@@ -35,6 +35,9 @@ export const SLOT_SEGMENTS = 2
 /** Epoch + 1 of the incarnation whose worker has closed while blocks of it were on their way: who reads of them later learns that it has ended. */
 export const SLOT_ENDED = 3
 
+/** How many helper threads it has; written by its worker alone, and zeroed when that is dead: its helpers have ended with it. */
+export const SLOT_HELPERS = 4
+
 export function slotAt(slot: number): number {
   return SLOTS_AT + slot * SLOT_WORDS
 }

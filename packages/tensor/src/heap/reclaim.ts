@@ -16,6 +16,7 @@ import {
   ownerKind,
   SLOT_CLOSING,
   SLOT_FREE,
+  SLOT_HELPERS,
   SLOT_LIVE,
   SLOT_SEGMENTS,
   SLOTS_MAX,
@@ -68,6 +69,7 @@ function finish(words: HeapWords, dead: Incarnation, by: Incarnation): void {
     }
   }
   Atomics.store(words.ints, slotAt(dead.slot) + SLOT_SEGMENTS, 0)
+  Atomics.store(words.ints, slotAt(dead.slot) + SLOT_HELPERS, 0)
   Atomics.store(words.ints, slotAt(dead.slot), slotWord(SLOT_FREE, 0, dead.epoch))
 }
 

@@ -11,11 +11,11 @@ import { oracle } from './reference/oracle.suite.js'
 import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
-import { indexed, nll, nllBackward } from './suite/indexing.suite.js'
+import { classLoss, classLossBackward, indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
 import { copy, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
-import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
+import { argsort, extremes, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import type { Backend } from './table/backend.js'
 import { OPS } from './table/ops.js'
 import { isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
@@ -36,7 +36,8 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   axpy,
   copy,
   fill,
-  ...each(['sum', 'amax', 'amin', 'argmax', 'argmin'], reduce),
+  sum: reduce,
+  ...each(['amax', 'amin', 'argmax', 'argmin'], extremes),
   prod: (cell) => products(cell, (outer, _k, inner) => outer * inner),
   cumprod: (cell) => products(cell, (outer, k, inner) => outer * k * inner),
   ...each(['cumsum', 'reverseCumsum'], runningSums),
@@ -49,6 +50,8 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   matmul,
   nll,
   nllBackward,
+  classLoss,
+  classLossBackward,
   ...each(OPS.index, indexed),
   ...each(['conv2d', 'conv2dInput', 'conv2dWeight'], conv),
   maxPool2d: maxPool,

@@ -1,6 +1,7 @@
 /** Reductions: over all elements, or over dimensions. */
 
 import { scalarTensor } from '../raw/elementwise.js'
+import { elementsOf, isReadable } from '../tensor/bytes.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { dtypeMismatch, invalidArgument } from '../values/errors.js'
@@ -205,8 +206,12 @@ export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) =>
   raw: (x, p = 2, dims, keepdim) => {
     floatingOnly('norm', x)
     if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
-    const { abs, amax, amin, mul, ne, powNumber, sqrt, sum, to } = rawOperations
-    if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
+    const { abs, amax, amin, mul, ne, powNumber, sum, to } = rawOperations
+    if (p === 2) {
+      const total = sum(mul(x, x), dims, keepdim)
+      kernelsFor(total).sqrt[total.dtype](total, total, 0, 0)
+      return total
+    }
     const size = abs(x)
     if (p === 1 || x.numel === 0) {
       const total = sum(size, dims, keepdim)
@@ -284,15 +289,17 @@ const ofNothing = (ops: Ops, x: Tensor, dims?: DimsArg, keepdim?: boolean) => op
  * equals nothing, so all of its row get NaN. So it is in PyTorch.
  */
 function extremeSlope(g: Tensor, a: Tensor, y: Tensor, dims: DimsArg | undefined, ops: Ops): Tensor {
-  const extreme = spread(y, a.shape, dims, ops)
-  const equal = ops.eq(a, extreme)
-  const isExtreme = dims === undefined ? ops.logicalOr(equal, ops.logicalAnd(ops.isNaN(a), ops.isNaN(extreme))) : equal
-  return share(ops.to(isExtreme, g.dtype), spread(g, a.shape, dims, ops), dims, ops)
+  const equal = () => ops.eq(a, spread(y, a.shape, dims, ops))
+  const either = () => ops.logicalOr(equal(), ops.logicalAnd(ops.isNaN(a), ops.isNaN(spread(y, a.shape, dims, ops))))
+  // Where the host can see the extreme, one comparison does.
+  const ofAll = () => (isReadable(y) ? (Number.isNaN(elementsOf(y)[0]) ? ops.isNaN(a) : equal()) : either())
+  return share(ops.to(dims === undefined ? ofAll() : equal(), g.dtype), g, dims, ops)
 }
 
-/** g in equal parts to the elements that are marked with 1. */
+/** g, of the reduced shape, in equal parts to the elements that are marked with 1. */
 function share(marked: Tensor, g: Tensor, dims: DimsArg | undefined, ops: Ops): Tensor {
-  return ops.mul(g, ops.div(marked, ops.sum(marked, dims ?? allDims(marked.shape), true)))
+  const count = ops.reshape(ops.sum(marked, dims ?? allDims(marked.shape)), g.shape)
+  return ops.mul(spread(ops.div(g, count), marked.shape, dims, ops), marked)
 }
 
 /** g (a − mean) / (n − correction) */
@@ -311,7 +318,7 @@ function normSlope(g: Tensor, a: Tensor, y: Tensor, p: number, dims: DimsArg | u
   if (Math.abs(p) === Number.POSITIVE_INFINITY) {
     // Where one is NaN the norm is, and nothing else an extreme; its sign is 0.
     const isExtreme = ops.logicalOr(ops.eq(ops.abs(a), over(y)), ops.isNaN(a))
-    return ops.mul(ops.sign(a), share(ops.to(isExtreme, g.dtype), over(g), dims, ops))
+    return ops.mul(ops.sign(a), share(ops.to(isExtreme, g.dtype), g, dims, ops))
   }
   // A norm of 0 is replaced by 1, so that nothing is divided by 0, here and in further derivatives.
   const safe = ops.where(ops.eq(y, 0), 1, y)

@@ -31,6 +31,8 @@ const INDICES: Readonly<Partial<Record<KernelOp, (args: readonly unknown[]) => [
     ]),
   ),
   nll: ([x, target]) => [target as Resident, (x as Resident).shape.at(-1)!],
+  classLoss: ([x, target]) => [target as Resident, (x as Resident).shape.at(-1)!],
+  classLossBackward: ([, x, target]) => [target as Resident, (x as Resident).shape.at(-1)!],
   nllBackward: ([, target, out]) => [target as Resident, (out as Resident).shape.at(-1)!],
 }
 

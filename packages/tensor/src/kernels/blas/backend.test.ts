@@ -13,6 +13,7 @@ import type { Tensor } from '../../tensor/tensor.js'
 import { numelOf } from '../../values/shape.js'
 import type { Conv, Matmul } from '../table/operands.js'
 import { createWasmBackend } from '../wasm/backend.js'
+import { helperCounts, setComputeThreads } from '../wasm/threads/compute-threads.js'
 import { createBlasBackend } from './backend.js'
 import { openblasCore } from './libraries.js'
 import { type Blas, open, openBlas } from './open.js'
@@ -182,6 +183,23 @@ describeHere('with the library of this machine', () => {
       expect({ op, ok: worst <= 1e-5 * scale, products: products > 0 }).toEqual({ op, ok: true, products: true })
       products = 0
     }
+  })
+
+  test('its products use as many threads as setComputeThreads says, and no helpers', () => {
+    const numbers: number[] = []
+    const { kernels } = createBlasBackend(threadHeap, { ...blas!, setThreads: (n) => numbers.push(n) })
+    const [a, out] = [random([200, 200], 'float32'), zeros([200, 200])]
+    ;(kernels.matmul.float32 as Matmul)(a, a, out)
+    const helped = helperCounts().helped
+    try {
+      setComputeThreads(2)
+      expect(numbers).toEqual([2])
+      ;(kernels.matmul.float32 as Matmul)(a, a, out)
+      expect(helperCounts().helped).toBe(helped)
+    } finally {
+      setComputeThreads(1)
+    }
+    expect(numbers).toEqual([2, 1])
   })
 
   test('kernelFor names the library', () => {

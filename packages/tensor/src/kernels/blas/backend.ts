@@ -18,7 +18,7 @@ const FASTER = 4
 
 /** @throws BLAS_NOT_FOUND */
 export function createBlasBackend(heap: () => KernelHeap, blas: Blas = openBlas()): Backend {
-  return createWasmBackend(heap, { name: 'blas', productIn: (memory) => productBy(blas, memory) })
+  return createWasmBackend(heap, { name: 'blas', setThreads: blas.setThreads, productIn: (memory) => productBy(blas, memory) })
 }
 
 /** Products of matrices in `memory`, by their addresses there. False: of a form that the library does not know, or too small. */

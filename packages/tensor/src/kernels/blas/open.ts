@@ -37,7 +37,7 @@ export interface Blas {
   readonly dgemm: Gemm
   /** The address of an array's first element. */
   addressOf(bytes: Uint8Array): number
-  /** How many threads a product may use. */
+  /** How many threads a product may use, in all threads of the process: libraries have one number. */
   setThreads(n: number): void
 }
 

@@ -1,10 +1,10 @@
 /** Products of matrices, losses and sums at indices of the gpujs backend, by `kernels.ts`. */
 import { eachRow } from '../elementwise/rows.js'
 import { type Factor, matmulOf } from '../table/matmul.js'
-import type { Indexed, Nll, NllBackward } from '../table/operands.js'
+import type { ClassLoss, ClassLossBackward, Indexed, Nll, NllBackward } from '../table/operands.js'
 import type { KernelCompiler } from './compiler.js'
 import { float, floats, into, real } from './kernels.js'
-import { MATMUL, NLL, NLL_BACKWARD, SUM_AT_INDICES } from './sources.js'
+import { CLASS_LOSS, CLASS_LOSS_BACKWARD, MATMUL, NLL, NLL_BACKWARD, SUM_AT_INDICES } from './sources.js'
 
 type F32 = Float32Array
 
@@ -34,6 +34,18 @@ const nllBackward =
     into(gpu, out, 'nllBackward', NLL_BACKWARD, constants, [floats(grad), floats(target)])
   }
 
+const classLoss =
+  (gpu: KernelCompiler): ClassLoss =>
+  (x, target, out) =>
+    into(gpu, out, 'classLoss', CLASS_LOSS, { classes: x.shape[1]! }, [floats(x), floats(target)])
+
+const classLossBackward =
+  (gpu: KernelCompiler): ClassLossBackward =>
+  (grad, x, target, out) => {
+    const constants = { classes: out.shape[1]!, gradStep: grad.numel === 1 ? 0 : 1 }
+    into(gpu, out, 'classLossBackward', CLASS_LOSS_BACKWARD, constants, [floats(grad), floats(x), floats(target)])
+  }
+
 const sumAtIndices =
   (gpu: KernelCompiler, op: keyof typeof SUM_AT_INDICES): Indexed =>
   (x, index, out, _outer, rows, n, inner) => {
@@ -44,5 +56,7 @@ export const cells = (gpu: KernelCompiler) => ({
   matmul: float(matmul(gpu)),
   nll: real(nll(gpu)),
   nllBackward: real(nllBackward(gpu)),
+  classLoss: real(classLoss(gpu)),
+  classLossBackward: real(classLossBackward(gpu)),
   ...eachRow(SUM_AT_INDICES, (_, op) => float(sumAtIndices(gpu, op))),
 })

@@ -212,6 +212,31 @@ export const NLL_BACKWARD = `function (grad, target) {
   return v;
 }`
 
+/** The greatest of row `row` of x, and the sum of exponentials of the distances from it. */
+const ROW_OF_SCORES = `
+  const from = row * this.constants.classes;
+  let greatest = x[from];
+  for (let j = 0; j < this.constants.classes; j++) {
+    if (x[from + j] > greatest) { greatest = x[from + j]; }
+  }
+  let total = 0;
+  for (let j = 0; j < this.constants.classes; j++) { total += Math.exp(x[from + j] - greatest); }`
+
+/** Constants: classes. Targets come as float32. */
+export const CLASS_LOSS = `function (x, target) {
+  const row = this.thread.x;${ROW_OF_SCORES}
+  return Math.log(total) - (x[from + target[row]] - greatest);
+}`
+
+/** Constants: classes, gradStep. */
+export const CLASS_LOSS_BACKWARD = `function (grad, x, target) {
+  const row = Math.floor(this.thread.x / this.constants.classes);${ROW_OF_SCORES}
+  const slope = grad[row * this.constants.gradStep];
+  let v = slope * (Math.exp(x[this.thread.x] - greatest) / total);
+  if (target[row] == this.thread.x - from) { v = v - slope; }
+  return v;
+}`
+
 /** The place of element `this.thread.x` in [outer, rows, inner], and the element of [outer, n, inner] at the same o, 0 and j. */
 const ROW = `
     const block = Math.floor(this.thread.x / (this.constants.rows * this.constants.inner));

@@ -6,6 +6,7 @@ import type { KernelOp } from '../table/table.js'
 import { createJsBackend } from './backend.js'
 
 const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
+  ...(['classLoss', 'classLossBackward'] as const),
   ...(['matmul', 'variance', 'prodBackward', 'cumprodBackward', 'softmax', 'logSoftmax', 'softmaxBackward', 'logSoftmaxBackward'] as const),
   ...(['conv2d', 'conv2dInput', 'conv2dWeight', 'avgPool2dBackward'] as const),
   ...(['layerNorm', 'layerNormBackward', 'channelNorm', 'channelNormBackward'] as const),

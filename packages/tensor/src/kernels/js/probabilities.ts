@@ -1,5 +1,6 @@
 /** Probabilities of the js backend: softmax, its logarithm and their derivatives, in double precision, and the loss that reads one class for each row. */
-import type { GradRows, Nll, NllBackward, Rows } from '../table/operands.js'
+import type { TypedArray } from '../../values/dtype.js'
+import type { ClassLoss, ClassLossBackward, GradRows, Nll, NllBackward, Rows } from '../table/operands.js'
 import { REAL_LOSS, REAL_MEAN, real } from './cells.js'
 import { fibres, firstBest, greater } from './reduce.js'
 
@@ -59,6 +60,39 @@ const nllBackward: NllBackward = (grad, target, out) => {
   for (let i = 0; i < n; i++) to[out.offset + i * classes + at[target.offset + i]!] = -g[grad.offset + i * step]!
 }
 
+/** The greatest of a row, and the sum of exponentials of the distances from it. */
+function momentsOf(x: TypedArray, from: number, k: number): readonly [max: number, total: number] {
+  const max = x[from + firstBest(greater, x, from, k, 1)]!
+  let total = 0
+  for (let j = from; j < from + k; j++) total += Math.exp(x[j]! - max)
+  return [max, total]
+}
+
+const classLoss: ClassLoss = (x, target, out) => {
+  const [from, at, to] = [x.storage.host!, target.storage.host!, out.storage.host!]
+  const classes = x.shape[1]!
+  for (let i = 0; i < target.numel; i++) {
+    const row = x.offset + i * classes
+    const [max, total] = momentsOf(from, row, classes)
+    to[out.offset + i] = -(from[row + at[target.offset + i]!]! - max - Math.log(total))
+  }
+}
+
+const classLossBackward: ClassLossBackward = (grad, x, target, out) => {
+  const [g, from, at, to] = [grad.storage.host!, x.storage.host!, target.storage.host!, out.storage.host!]
+  const [n, classes] = out.shape as readonly [number, number]
+  const step = grad.numel === 1 ? 0 : 1
+  for (let i = 0; i < n; i++) {
+    const row = x.offset + i * classes
+    const [max, total] = momentsOf(from, row, classes)
+    const slope = g[grad.offset + i * step]!
+    const right = at[target.offset + i]!
+    for (let j = 0; j < classes; j++) {
+      to[out.offset + i * classes + j] = slope * (Math.exp(from[row + j]! - max) / total) - (j === right ? slope : 0)
+    }
+  }
+}
+
 export const cells = {
   softmax: real(softmax(false), REAL_LOSS, REAL_LOSS),
   logSoftmax: real(softmax(true), REAL_LOSS, REAL_LOSS),
@@ -66,4 +100,6 @@ export const cells = {
   logSoftmaxBackward: real(logSoftmaxBackward, REAL_MEAN, REAL_MEAN),
   nll: real(nll, REAL_LOSS, REAL_LOSS),
   nllBackward: real(nllBackward, REAL_LOSS, REAL_LOSS),
+  classLoss: real(classLoss, REAL_LOSS, REAL_LOSS),
+  classLossBackward: real(classLossBackward, REAL_LOSS, REAL_LOSS),
 }

@@ -5,7 +5,7 @@ import type { GradRows, Rows, Variance } from '../table/operands.js'
 import { allKernel, anyKernel } from './bool.js'
 import { everywhere, REAL_MEAN, REAL_OR_INT, real } from './cells.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32 } from './running.js'
-import { sumLoop } from './sum.js'
+import { prodLoop, sumLoop } from './sum.js'
 
 type T = TypedArray
 
@@ -28,7 +28,7 @@ function reduction(of: (x: T, at: number, k: number, step: number) => number): R
   }
 }
 
-/** `sum` and `prod`. */
+/** `sum` and `prod` of integers, `amax`, `amin`. */
 const fold = (join: Scalar2, start: number): Rows =>
   reduction((x, at, k, step) => {
     let total = start
@@ -39,7 +39,7 @@ const fold = (join: Scalar2, start: number): Rows =>
 /** `better(v, held)`: v takes the place of what is held. */
 type Choice = (v: number, held: number) => boolean
 export const greater: Choice = (v, held) => v > held
-const less: Choice = (v, held) => v < held
+export const less: Choice = (v, held) => v < held
 
 /** The index of the first of the best; the first NaN counts as one. */
 export function firstBest(better: Choice, x: T, from: number, k: number, step: number): number {
@@ -52,9 +52,6 @@ export function firstBest(better: Choice, x: T, from: number, k: number, step: n
   }
   return best
 }
-
-/** `amax`, `amin`. */
-const extreme = (better: Choice): Rows => reduction((x, at, k, step) => x[at + firstBest(better, x, at, k, step) * step]!)
 
 /** `argmax`, `argmin`. */
 const placeOf = (better: Choice): Rows => reduction((x, at, k, step) => firstBest(better, x, at, k, step))
@@ -124,9 +121,9 @@ const cumprodBackward: GradRows = (grad, x, out, outer, k, inner) => {
 
 export const cells = {
   sum: real(sumLoop, fold(plusInt, 0), REAL_OR_INT),
-  prod: real(fold(times, 1), fold(Math.imul, 1), REAL_OR_INT),
-  amax: { ...everywhere(extreme(greater)), bool: anyKernel },
-  amin: { ...everywhere(extreme(less)), bool: allKernel },
+  prod: real(prodLoop, fold(Math.imul, 1), REAL_OR_INT),
+  amax: { ...everywhere(fold(Math.max, -Infinity)), bool: anyKernel },
+  amin: { ...everywhere(fold(Math.min, Infinity)), bool: allKernel },
   argmax: { ...everywhere(placeOf(greater)), float32: argmaxF32 },
   argmin: { ...everywhere(placeOf(less)), float32: argminF32 },
   variance: real(variance, REAL_MEAN, REAL_MEAN),

@@ -1,4 +1,4 @@
-/** Sums of the js backend, by rule SUM (KERNELS.md). The wasm backend runs them for few elements, and its SIMD has their order. */
+/** Sums and products of the js backend, by rule SUM (KERNELS.md). The wasm backend runs them for few elements, and its SIMD has their order. */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { Rows } from '../table/operands.js'
 
@@ -20,6 +20,39 @@ export const sumLoop: Rows = (x, out, outer, k, inner) => {
       }
     }
   }
+}
+
+/** Products, in the same order. */
+export const prodLoop: Rows = (x, out, outer, k, inner) => {
+  const [from, to] = [x.storage.host as Real, out.storage.host as Real]
+  for (let o = 0; o < outer; o++) {
+    if (inner === 1) to[out.offset + o] = prodRow(k, from, x.offset + o * k)
+    else {
+      for (let i = 0; i < inner; i++) {
+        let total = 1
+        for (let j = 0, at = x.offset + o * k * inner + i; j < k; j++, at += inner) total *= from[at]!
+        to[out.offset + o * inner + i] = total
+      }
+    }
+  }
+}
+
+function prodRow(k: number, x: Real, xo: number): number {
+  let [a0, a1, a2, a3, a4, a5, a6, a7] = [1, 1, 1, 1, 1, 1, 1, 1]
+  const groups = k - (k % 8)
+  for (let i = xo; i < xo + groups; i += 8) {
+    a0 *= x[i]!
+    a1 *= x[i + 1]!
+    a2 *= x[i + 2]!
+    a3 *= x[i + 3]!
+    a4 *= x[i + 4]!
+    a5 *= x[i + 5]!
+    a6 *= x[i + 6]!
+    a7 *= x[i + 7]!
+  }
+  let total = joinProducts(a0, a1, a2, a3, a4, a5, a6, a7)
+  for (let i = xo + groups; i < xo + k; i++) total *= x[i]!
+  return total
 }
 
 export function sumRow(k: number, x: Real, xo: number): number {
@@ -49,4 +82,9 @@ export function sumRow(k: number, x: Real, xo: number): number {
 
 export function join(a0: number, a1: number, a2: number, a3: number, a4: number, a5: number, a6: number, a7: number): number {
   return a0 + a2 + (a4 + a6) + (a1 + a3 + (a5 + a7))
+}
+
+/** The same for eight products. */
+export function joinProducts(a0: number, a1: number, a2: number, a3: number, a4: number, a5: number, a6: number, a7: number): number {
+  return a0 * a2 * (a4 * a6) * (a1 * a3 * (a5 * a7))
 }

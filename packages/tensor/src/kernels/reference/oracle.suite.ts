@@ -6,7 +6,22 @@ import { broadcastStrides, contiguousStrides, type Shape } from '../../values/sh
 import { type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
 import { cellsOfRows } from '../elementwise/rows.js'
 import type { KernelCells } from '../table/backend.js'
-import type { Axpy, Binary, Copy, Fill, Grad, Indexed, Matmul, Nll, NllBackward, Operand, Unary, Where } from '../table/operands.js'
+import type {
+  Axpy,
+  Binary,
+  ClassLoss,
+  ClassLossBackward,
+  Copy,
+  Fill,
+  Grad,
+  Indexed,
+  Matmul,
+  Nll,
+  NllBackward,
+  Operand,
+  Unary,
+  Where,
+} from '../table/operands.js'
 import { type KernelOp, unsupported } from '../table/table.js'
 import { neural } from './neural.suite.js'
 import { rows } from './rows.suite.js'
@@ -99,6 +114,29 @@ const nllBackward: NllBackward = (grad, target, out) => {
   }
 }
 
+/** Row i of x, and its logSoftmax. */
+function logSoftmaxOf(x: Operand, i: number): number[] {
+  const classes = x.shape[1]!
+  const row = Array.from({ length: classes }, (_, c) => hostOf(x)[x.offset + i * classes + c]!)
+  const max = Math.max(...row)
+  const total = row.reduce((sum, v) => sum + Math.exp(v - max), 0)
+  return row.map((v) => v - max - Math.log(total))
+}
+
+const classLoss: ClassLoss = (x, target, out) => {
+  for (let i = 0; i < target.numel; i++) hostOf(out)[out.offset + i] = -logSoftmaxOf(x, i)[hostOf(target)[target.offset + i]!]!
+}
+
+const classLossBackward: ClassLossBackward = (grad, x, target, out) => {
+  for (let i = 0; i < target.numel; i++) {
+    const g = hostOf(grad)[grad.offset + (grad.numel === 1 ? 0 : i)]!
+    const right = hostOf(target)[target.offset + i]
+    for (const [c, logp] of logSoftmaxOf(x, i).entries()) {
+      hostOf(out)[out.offset + i * x.shape[1]! + c] = g * Math.exp(logp) - (c === right ? g : 0)
+    }
+  }
+}
+
 /**
  * `join` gives the new value from the old one and from what comes. `wide`: the index has all dimensions. `reads`: the index says where x is read, and not
  * where out is written.
@@ -167,6 +205,8 @@ export const oracle = {
   ),
   nll: cells(nll, nll, NONE, NONE),
   nllBackward: cells(nllBackward, nllBackward, NONE, NONE),
+  classLoss: cells(classLoss, classLoss, NONE, NONE),
+  classLossBackward: cells(classLossBackward, classLossBackward, NONE, NONE),
   indexSelect: everywhere(indexed(false, true, take)),
   gather: everywhere(indexed(true, true, take)),
   scatter: everywhere(indexed(true, false, take)),

@@ -28,14 +28,16 @@ function put(out: Operand, place: number, value: number): void {
   out.storage.host![out.offset + place] = value
 }
 
-/** Rule SUM: along rows that lie in one piece eight sums side by side, otherwise one after the other. */
-function sum(values: List, inner: number): number {
+/** Rule SUM: along rows that lie in one piece eight totals side by side, otherwise one after the other. */
+function fold(values: List, inner: number, join: (total: number, value: number) => number, start: number): number {
   const whole = inner === 1 ? values.length - (values.length % 8) : 0
   const [a, b, c, d, e, f, g, h] = Array.from({ length: 8 }, (_, lane) =>
-    values.slice(0, whole).reduce((total, value, i) => (i % 8 === lane ? total + value : total), 0),
+    values.slice(0, whole).reduce((total, value, i) => (i % 8 === lane ? join(total, value) : total), start),
   ) as [number, number, number, number, number, number, number, number]
-  return values.slice(whole).reduce((total, value) => total + value, a + c + (e + g) + (b + d + (f + h)))
+  return values.slice(whole).reduce(join, join(join(join(a, c), join(e, g)), join(join(b, d), join(f, h))))
 }
+
+const sum = (values: List, inner: number): number => fold(values, inner, plus, 0)
 
 const plain = (values: List): number => values.reduce((total, value) => total + value, 0)
 const product = (values: List): number => values.reduce((total, value) => total * value, 1)
@@ -141,11 +143,11 @@ export const rows = {
     reduce((values) => values.reduce(plusInt, 0)),
   ),
   prod: real(
-    reduce(product),
+    reduce((values, inner) => fold(values, inner, times, 1)),
     reduce((values) => values.reduce(imul, 1)),
   ),
-  amax: everywhere(reduce((values) => values[best(values, max)]!)),
-  amin: everywhere(reduce((values) => values[best(values, min)]!)),
+  amax: everywhere(reduce((values) => max(...values))),
+  amin: everywhere(reduce((values) => min(...values))),
   argmax: everywhere(reduce((values) => best(values, max))),
   argmin: everywhere(reduce((values) => best(values, min))),
   argsort: everywhere(argsort),

@@ -1,8 +1,8 @@
 /** Kernels that read and write at indices. */
 
-import type { Indexed, Nll, NllBackward } from '../table/operands.js'
+import type { ClassLoss, ClassLossBackward, Indexed, Nll, NllBackward } from '../table/operands.js'
 import type { IndexOp } from '../table/table.js'
-import { type Cell, maxAbs } from './cell.suite.js'
+import { type Any, type Cell, maxAbs } from './cell.suite.js'
 import { elementsOf, operandOf } from './layouts.suite.js'
 
 export function nll(cell: Cell): void {
@@ -35,6 +35,57 @@ export function nllBackward(cell: Cell): void {
       cell.compare<K>(`[${n}, ${classes}] step ${step}`, cell.rubbish(cell.dtype, n * classes + 6), 1, 0, (k, o) =>
         k(operandOf(grad, 1, step === 0 ? [] : [n]), operandOf(target, 2, [n]), operandOf(o, 3, [n, classes])),
       )
+    }
+  }
+}
+
+const SCORES = [
+  [0, 3],
+  [1, 1],
+  [5, 7],
+  [60, 11],
+  [4, 90],
+] as const
+
+/** Scores of a sensible size, then rows with a NaN, with infinities and with scores that are far apart. */
+function scores(cell: Cell, n: number, classes: number): Any[] {
+  const x = cell.values(n * classes + 3, cell.dtype, false)
+  const rows =
+    n === 0 ? [] : [Number.NaN, Infinity, -Infinity, 3e38, -3e38].map((value) => x.with(3 + Math.floor((n * classes) / 2), value))
+  return [x, ...rows]
+}
+
+export function classLoss(cell: Cell): void {
+  for (const [n, classes] of SCORES.filter(([n, classes]) => n * classes <= 360 || !cell.isSlow)) {
+    const target = cell.indices(n + 2, classes)
+    for (const x of scores(cell, n, classes)) {
+      cell.compare<ClassLoss>(`[${n}, ${classes}]`, cell.rubbish(cell.dtype, n + 6), classes, 1, (k, o) =>
+        k(operandOf(x, 3, [n, classes]), operandOf(target, 2, [n]), operandOf(o, 3, [n])),
+      )
+    }
+  }
+}
+
+export function classLossBackward(cell: Cell): void {
+  for (const [n, classes] of SCORES.filter(([n, classes]) => n * classes <= 360 || !cell.isSlow)) {
+    const target = cell.indices(n + 2, classes)
+    const grad = cell.values(n + 3, cell.dtype, false)
+    for (const x of scores(cell, n, classes)) {
+      for (const step of [0, 1]) {
+        cell.compare<ClassLossBackward>(
+          `[${n}, ${classes}] step ${step}`,
+          cell.rubbish(cell.dtype, n * classes + 6),
+          1,
+          maxAbs(grad),
+          (k, o) =>
+            k(
+              operandOf(grad, 1, step === 0 ? [] : [n]),
+              operandOf(x, 3, [n, classes]),
+              operandOf(target, 2, [n]),
+              operandOf(o, 3, [n, classes]),
+            ),
+        )
+      }
     }
   }
 }

@@ -54,6 +54,43 @@ export function reduce(cell: Cell): void {
   }
 }
 
+/** Of zeros 0 is greater than −0, wherever they are; a place is that of the first. NaN wins over all. */
+export function extremes(cell: Cell): void {
+  type K = Rows
+  reduce(cell)
+  if (cell.dtype === 'int32' || cell.dtype === 'bool') return
+  const outDtype = cell.op === 'argmax' || cell.op === 'argmin' ? 'int32' : cell.dtype
+  const other = cell.op === 'amax' || cell.op === 'argmax' ? -1 : 1
+  for (const [outer, k, inner] of [
+    [3, 5, 1],
+    [2, 91, 1],
+    [1, 4099, 1],
+    [1, 90, 5],
+  ] as const) {
+    if (outer * k * inner > 400 && cell.isSlow) continue
+    for (const [rest, rare] of [
+      [0, -0],
+      [-0, 0],
+      [other, 0],
+      [other, -0],
+      [Number.NaN, 0],
+      [0, Number.NaN],
+    ] as const) {
+      for (const place of [0, 3, (k >> 1) + 1, k - 1]) {
+        const x = allocate(cell.dtype, outer * k * inner).fill(rest)
+        for (let o = 0; o < outer; o++) for (let i = 0; i < inner; i++) x[(o * k + place) * inner + i] = rare
+        cell.compare<K>(
+          `[${outer}, ${k}, ${inner}] ${rare} among ${rest} at ${place}`,
+          cell.rubbish(outDtype, outer * inner),
+          1,
+          0,
+          (kernel, o) => kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner),
+        )
+      }
+    }
+  }
+}
+
 /** Values around 1 (of either sign): the product of thousands of them stays in range. */
 function factors(cell: Cell, length: number): Any {
   const out = allocate(cell.dtype, length)

@@ -15,7 +15,10 @@ export interface Factor {
 /** out [m, n], dense from `at` on = a [m, k] · b [k, n]. None of the three is 0. */
 export type Product = (m: number, n: number, k: number, a: Factor, b: Factor, out: TypedArray, at: number) => void
 
-export function matmulOf(product: Product): Matmul {
+/** `count` such products, of which the matrices a, b and out begin so many elements apart. Returns false, having done nothing, where single products are better. */
+export type Products = (count: number, aStep: number, bStep: number, ...one: Parameters<Product>) => boolean
+
+export function matmulOf(product: Product, products: Products = () => false): Matmul {
   return (a, b, out, turned = false) => {
     const aDims = a.shape.length
     const bDims = b.shape.length
@@ -37,11 +40,22 @@ export function matmulOf(product: Product): Matmul {
       col: bDims === 1 ? 0 : b.strides[bCols]!,
     }
     if (aDims <= 2 && bDims <= 2) product(m, n, k, x, y, z, out.offset)
-    else inBatches(product, m, n, k, a, x, b, y, out)
+    else inBatches(product, products, m, n, k, a, x, b, y, out)
   }
 }
 
-function inBatches(product: Product, m: number, n: number, k: number, a: Operand, x: Factor, b: Operand, y: Factor, out: Operand): void {
+function inBatches(
+  product: Product,
+  products: Products,
+  m: number,
+  n: number,
+  k: number,
+  a: Operand,
+  x: Factor,
+  b: Operand,
+  y: Factor,
+  out: Operand,
+): void {
   const [aBatches, bBatches] = [a.shape.slice(0, -2), b.shape.slice(0, -2)]
   const batches = out.shape.slice(0, Math.max(aBatches.length, bBatches.length))
   const aStrides = broadcastStrides(aBatches, a.strides.slice(0, aBatches.length), batches)
@@ -58,6 +72,7 @@ function inBatches(product: Product, m: number, n: number, k: number, a: Operand
   }
   if (aStep !== null && bStep !== null) {
     const count = numelOf(batches)
+    if (products(count, aStep, bStep, m, n, k, x, y, host, out.offset)) return
     for (let t = 0; t < count; t++) {
       product(m, n, k, moved(x, x.at + t * aStep), moved(y, y.at + t * bStep), host, out.offset + t * m * n)
     }

@@ -367,6 +367,11 @@ describe.each<[string, Backend]>([
       dense('nllBackward', [6, 4], [at(shape), indices([6], 4)], ([g, i], out) => kernel('nllBackward')(g!, i!, out))
     }
     dense('nllBackward', [0, 4], [at([]), indices([0], 4)], ([g, i], out) => kernel('nllBackward')(g!, i!, out))
+    dense('classLoss', [6], [at([6, 4]), indices([6], 4)], ([x, i], out) => kernel('classLoss')(x!, i!, out))
+    const back = kernel('classLossBackward')
+    for (const shape of [[6], []]) {
+      dense('classLossBackward', [6, 4], [at(shape), at([6, 4]), indices([6], 4)], ([g, x, i], out) => back(g!, x!, i!, out))
+    }
   })
 
   test('neural networks', () => {

@@ -77,6 +77,10 @@ export type Matmul = (a: Operand, b: Operand, out: Operand, turned?: boolean) =>
 export type Nll = (x: Operand, target: Operand, out: Operand) => void
 /** out [n, classes]: 0, but out[i, target[i]] = −grad[i]. All dense; grad of one element: the same for all. */
 export type NllBackward = (grad: Operand, target: Operand, out: Operand) => void
+/** `nll` of x's logSoftmax. */
+export type ClassLoss = (x: Operand, target: Operand, out: Operand) => void
+/** out [n, classes] = grad[i] (softmax(x) − 1 at target[i]). All dense; grad of one element: the same for all. */
+export type ClassLossBackward = (grad: Operand, x: Operand, target: Operand, out: Operand) => void
 /**
  * Movement and sums at integer indices along the middle axis; all operands are dense. `rows` is the extent that the indices point into, n
  * how many there are.
@@ -150,6 +154,8 @@ export interface Forms {
   matmul: Matmul
   nll: Nll
   nllBackward: NllBackward
+  classLoss: ClassLoss
+  classLossBackward: ClassLossBackward
   index: Indexed
   conv: Conv
   maxPool: MaxPool

@@ -21,6 +21,8 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
   ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow', 'power', 'atan2'] as const),
   'variance',
+  'classLoss',
+  'classLossBackward',
   ...OPS.grad,
   ...OPS.gradRows,
   'conv2d',

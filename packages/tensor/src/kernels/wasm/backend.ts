@@ -12,16 +12,18 @@ import * as convert from './convert.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
 import type { External } from './external.js'
+import * as extremes from './extremes.js'
 import { LazyInstance } from './instance.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
 import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
+import * as probabilities from './probabilities.js'
 import * as products from './products.js'
 import * as rows from './rows.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, rows, statistics, products, conv, pool, norm]
+const FILES = [elements, elementwise, convert, rows, extremes, probabilities, statistics, products, conv, pool, norm]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. `external` computes products of matrices, where it can. */
 export function createWasmBackend(heap: () => KernelHeap, external: External | null = null): Backend {

@@ -9,7 +9,7 @@
  * Order of summation: KERNELS.md, rule CONV. Places, channels and window elements can be cut at will: a cut shows in no bit.
  */
 import type { ConvGeometry } from '../table/neural.js'
-import type { WasmInstance } from './instance.js'
+import { align, type WasmInstance } from './instance.js'
 import { rowsAtOnce, worked } from './pause.js'
 import { depthOf, PANEL_BYTES, TILE_BYTES } from './products.js'
 import { Staged } from './staged.js'
@@ -35,6 +35,8 @@ declare module './instance.js' {
 
 /** Places of the result that are computed at once: a panel of as many gradients stays in the first-level cache. */
 const PLACES = 640
+/** Bytes of the sums of all images up to which threads share them. */
+const SUMS_MAX = 2 ** 26
 /** The work of an element that is copied, for pauses. */
 const WORK_PER_COPY = 8
 
@@ -154,17 +156,20 @@ export function direct(
   const plane = copy.outRows * outCols * bytes
   const width = PANEL_BYTES / bytes
   const panels = Math.ceil(m / width) * PANEL_BYTES
-  const [copyAt, offsets, packed, biases, tile, part, turned] = Staged.begin(
+  const work = g.groups * m * k * copy.outRows * outCols
+  // Images are independent; none of them may be staged.
+  const shares = g.n > 1 && from.isDirect && out.isDirect && instance.shares(g.n * work)
+  const copyBytes = align(elementsOf(copy) * bytes)
+  const own = copyBytes + align(2 * TILE_BYTES) + align((PLACES + 3) * PANEL_BYTES)
+  const [scratch, offsets, packed, biases, turned] = Staged.begin(
     instance,
     [from, weight, bias, out],
-    elementsOf(copy) * bytes,
+    shares ? instance.threads * own : own,
     k * 4,
     g.groups * k * panels,
     g.groups * panels,
-    2 * TILE_BYTES,
-    (PLACES + 3) * PANEL_BYTES,
     isInput ? g.groups * m * k * bytes : 0,
-  ) as [number, number, number, number, number, number, number]
+  ) as [number, number, number, number, number]
   writeOffsets(instance, offsets, copy, g, isInput, bytes)
   const weights = weight.read(0)
   if (isInput) turnWeights(instance, bytes, g, weights, turned)
@@ -177,7 +182,9 @@ export function direct(
   }
   if (bias !== null) copyBiases(instance, bytes, g, bias.read(0), biases, panels)
 
-  for (let n = 0; n < g.n; n++) {
+  const one = (n: number, copyAt: number): void => {
+    const tile = copyAt + copyBytes
+    const part = tile + align(2 * TILE_BYTES)
     const [source, result] = [from.read(n), out.at(n)]
     for (let group = 0; group < g.groups; group++) {
       const image = place(instance, bytes, copy, source + group * channels * copy.h * copy.w * bytes, copyAt)
@@ -197,6 +204,13 @@ export function direct(
         }
       })
     }
+  }
+  if (shares) {
+    instance.share(g.n, work, one, scratch, { at: scratch + own, stride: own })
+    return
+  }
+  for (let n = 0; n < g.n; n++) {
+    one(n, scratch)
     out.written(n)
   }
 }
@@ -233,24 +247,27 @@ export function directWeight(instance: WasmInstance, bytes: 4 | 8, g: ConvGeomet
   const imageRow = copy.step * copy.phases * copy.length * bytes
   const plane = copy.outRows * outCols * bytes
   const width = PANEL_BYTES / bytes
-  const [copyAt, offsets, panel, tile, sums, part] = Staged.begin(
+  const size = g.o * k * bytes
+  const work = g.o * k * copy.outRows * outCols
+  // Each image has a sum of its own then. They are added in order, as by one thread.
+  const shares = g.n > 1 && x.isDirect && grad.isDirect && g.n * size <= SUMS_MAX && instance.shares(g.n * work)
+  const copyBytes = align(elementsOf(copy) * bytes)
+  const own = copyBytes + PLACES * PANEL_BYTES + TILE_BYTES
+  const [scratch, offsets, sums] = Staged.begin(
     instance,
     [x, weight, grad],
-    elementsOf(copy) * bytes,
+    shares ? instance.threads * own : own,
     k * 4,
-    PLACES * PANEL_BYTES,
-    TILE_BYTES,
-    g.o * k * bytes,
-    og * k * bytes,
-  ) as [number, number, number, number, number, number]
+    (shares ? g.n : 2) * size,
+  ) as [number, number, number]
   writeOffsets(instance, offsets, copy, g, false, bytes)
 
-  for (let n = 0; n < g.n; n++) {
+  const one = (n: number, copyAt: number, to: number): void => {
+    const panel = copyAt + copyBytes
+    const tile = panel + PLACES * PANEL_BYTES
     const [source, gradients] = [x.read(n), grad.read(n)]
     for (let group = 0; group < g.groups; group++) {
       const image = place(instance, bytes, copy, source + group * channels * g.h * g.w * bytes, copyAt)
-      const sum = sums + group * og * k * bytes
-      const to = n === 0 ? sum : part
       for (let o = 0; o < og; o += width) {
         const nc = Math.min(width, og - o)
         const from = gradients + (group * og + o) * plane
@@ -261,13 +278,19 @@ export function directWeight(instance: WasmInstance, bytes: 4 | 8, g: ConvGeomet
           const atOnce = rowsAtOnce(width * rows * cols)
           for (let i = 0; i < k; i += atOnce) {
             const kc = Math.min(atOnce, k - i)
-            tiles(kc, nc, offsets + i * 4, at, imageRow, rows, cols, panel, to + (i * og + o) * bytes, og * bytes, isFirst, tile)
+            const out = to + ((group * k + i) * og + o) * bytes
+            tiles(kc, nc, offsets + i * 4, at, imageRow, rows, cols, panel, out, og * bytes, isFirst, tile)
             worked(kc * width * rows * cols)
           }
         })
       }
-      if (n > 0) accumulate(og * k, part, sum)
     }
+  }
+  if (shares) instance.share(g.n, work, (n, ownScratch) => one(n, ownScratch, sums + n * size), scratch, { at: scratch + own, stride: own })
+  for (let n = 0; n < g.n; n++) {
+    const part = shares ? sums + n * size : sums + Math.min(n, 1) * size
+    if (!shares) one(n, scratch, part)
+    if (n > 0) accumulate(g.o * k, part, sums)
   }
   for (let group = 0; group < g.groups; group++) {
     const from = group * og * k * bytes

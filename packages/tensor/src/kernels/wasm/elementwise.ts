@@ -7,7 +7,7 @@ import { binaryRows } from '../js/elementwise.js'
 import { copy } from '../js/movement.js'
 import type { Axpy, Binary, Grad, Operand, Unary, Where } from '../table/operands.js'
 import { stepOver } from '../table/walk.js'
-import { CHUNK, placed, ROOM, runDense } from './dense.js'
+import { CHUNK, COSTLY, placed, ROOM, runDense } from './dense.js'
 import { type BinaryExport, type GradientExport, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type UnaryExport } from './instance.js'
 import { by, bySize, loopsOf, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
@@ -34,12 +34,12 @@ function denseOf(lazy: LazyInstance, x: Operand, out: Operand): Operand | null {
   return out.numel >= SIMD_FROM && moveStrided(lazy.get(), x, out) ? out : null
 }
 
-function runUnary(lazy: LazyInstance, name: UnaryExport, x: Operand, out: Operand, p0: number, p1: number): void {
+function runUnary(lazy: LazyInstance, name: UnaryExport, x: Operand, out: Operand, p0: number, p1: number, work?: number): void {
   const instance = lazy.get()
   const kernel = instance.kernels[name]
   const n = out.numel
   if (n > CHUNK) {
-    runDense(instance, [x, out], (_, count, at) => kernel(count, at[0]!, at[1]!, p0, p1))
+    runDense(instance, [x, out], (_, count, at) => kernel(count, at[0]!, at[1]!, p0, p1), false, work)
     return
   }
   const scratch = instance.begin(ROOM)
@@ -71,7 +71,7 @@ export function unaryPolynomial(lazy: LazyInstance, name: UnaryExport): Unary {
   return (x, out, p0, p1) => {
     const dense = denseOf(lazy, x, out)
     if (dense === null) copy(x, out)
-    runUnary(lazy, name, dense ?? out, out, p0, p1)
+    runUnary(lazy, name, dense ?? out, out, p0, p1, COSTLY)
   }
 }
 
@@ -179,7 +179,7 @@ export function gradient(lazy: LazyInstance, name: GradientExport, loops: Grad |
     const kernel = instance.kernels[name]
     const n = out.numel
     if (n > CHUNK) {
-      runDense(instance, [g, x, out], (_, count, at, _rows, step) => kernel(count, at[0]!, step[0]!, at[1]!, at[2]!, p0, p1))
+      runDense(instance, [g, x, out], (_, count, at, _rows, step) => kernel(count, at[0]!, step[0]!, at[1]!, at[2]!, p0, p1), false, COSTLY)
       return
     }
     const scratch = instance.begin(3 * ROOM)

@@ -17,6 +17,8 @@ export type ExternalProduct = (bytes: 4 | 8, m: number, n: number, k: number, a:
 /** A backend that is kernels.wasm with such a library. */
 export interface External {
   readonly name: 'blas'
+  /** How many threads its products may use. */
+  readonly setThreads: (count: number) => void
   /** Makes the product for a memory. */
   readonly productIn: (heap: KernelHeap) => ExternalProduct
 }

@@ -34,7 +34,7 @@ function namesOfExports(): string[] {
   const rows: readonly Names[] = Object.values(ROWS).flatMap((table) => Object.values(table as object))
   const ofRows = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
   const folder = new URL('../../../src/kernels/wasm/', import.meta.url)
-  const texts = readdirSync(folder).filter((name) => !name.includes('.test.'))
+  const texts = readdirSync(folder).filter((name) => name.endsWith('.ts') && !name.includes('.test.'))
   const inFiles = texts.flatMap((name) => [
     ...readFileSync(new URL(name, folder), 'utf8').matchAll(/(?:readonly |'|\bk\.)(\w+_(?:[fiu]?\d+))\b/g),
   ])

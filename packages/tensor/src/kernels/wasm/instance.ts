@@ -10,7 +10,10 @@ import type { ExportsIn } from '../elementwise/definition.js'
 import type { ROWS } from '../elementwise/rows.js'
 import type { External, ExternalProduct } from './external.js'
 import type { KernelHeap } from './memory.js'
-import { assertNotPausing } from './pause.js'
+import { assertNotPausing, withoutPauses } from './pause.js'
+import { type HelperCounts, onComputeThreads, sharedWork, usableCores } from './threads/compute-threads.js'
+import { type HelperScratch, HelperThreads } from './threads/helper-threads.js'
+import { Recorder, type Unit } from './threads/recorder.js'
 
 /** p0 and p1 where the function has parameters. */
 type Unary = (n: number, x: number, out: number, p0?: number, p1?: number) => void
@@ -84,9 +87,10 @@ function kernelModule(): object {
  * needs no staging. Which code computes does not depend on that: only whether its operands are copied before and after.
  */
 export class WasmInstance {
-  readonly kernels: KernelExports
+  /** With helper threads, these go through the recorder. */
+  kernels: KernelExports
   /** By the bytes of an element. */
-  readonly products: { readonly 4: ProductKernels; readonly 8: ProductKernels }
+  products: { readonly 4: ProductKernels; readonly 8: ProductKernels }
   readonly heap: KernelHeap
   /** Asked before each product; null: kernels.wasm computes all. */
   readonly external: ExternalProduct | null
@@ -95,26 +99,86 @@ export class WasmInstance {
   readonly f64: Float64Array
   readonly i32: Int32Array
   readonly u8: Uint8Array
+  /** How many threads compute large kernels, with those that are starting, or that other threads have taken. */
+  threads = 1
   readonly #buffer: SharedArrayBuffer
+  readonly #library: External | null
+  readonly #exports: KernelExports
+  readonly #recorder = new Recorder()
+  #helpers: HelperThreads | null = null
+  #isSharing = false
   #next = 0
   #end = 0
 
   constructor(heap: KernelHeap, external: External | null = null) {
     this.heap = heap
+    this.#library = external
     this.external = external === null ? null : external.productIn(heap)
     const imports = { env: { memory: heap.memory }, math: { sin: Math.sin, cos: Math.cos } }
-    this.kernels = new WebAssembly.Instance(kernelModule(), imports).exports as unknown as KernelExports
-    const k = this.kernels
-    this.products = {
-      4: { gemm: k.gemm_f32, packA: k.pack_a_f32, packB: k.pack_b_f32, byRows: k.gemv_rows_f32, byColumns: k.gemv_columns_f32 },
-      8: { gemm: k.gemm_f64, packA: k.pack_a_f64, packB: k.pack_b_f64, byRows: k.gemv_rows_f64, byColumns: k.gemv_columns_f64 },
-    }
+    this.#exports = new WebAssembly.Instance(kernelModule(), imports).exports as unknown as KernelExports
+    this.kernels = this.#exports
+    this.products = productsOf(this.#exports)
     const { buffer } = heap
     this.#buffer = buffer
     this.f32 = new Float32Array(buffer) as unknown as Float32Array
     this.f64 = new Float64Array(buffer) as unknown as Float64Array
     this.i32 = new Int32Array(buffer) as unknown as Int32Array
     this.u8 = new Uint8Array(buffer) as unknown as Uint8Array
+    onComputeThreads(this)
+  }
+
+  /** Large kernels are computed by so many threads from now on. */
+  useThreads(count: number): void {
+    assertNotPausing()
+    if (count === this.threads) return
+    this.#helpers?.close()
+    this.#helpers = null
+    this.#library?.setThreads(count)
+    if (count > 1) {
+      const grant = (wanted: number) => this.heap.claimHelpers(wanted, usableCores() - 1)
+      this.#helpers = new HelperThreads(count - 1, grant, { module: kernelModule(), memory: this.heap.memory })
+    }
+    this.threads = count
+    this.kernels = count > 1 ? this.#recorder.over(this.#exports) : this.#exports
+    this.products = productsOf(this.kernels)
+  }
+
+  /** Whether a kernel of so many multiplications is for several threads: then it takes scratch for all `threads`, and calls `share`. */
+  shares(work: number): boolean {
+    return this.#helpers !== null && work >= sharedWork() && !this.#isSharing
+  }
+
+  /** The same for products: a library has threads of its own, and its calls cannot be handed to helpers. */
+  sharesProduct(work: number): boolean {
+    return this.external === null && this.shares(work)
+  }
+
+  /**
+   * Runs units 0, 1, …, `count` − 1, in any order, by this thread and its helpers. A unit calls kernels and does nothing else. It reads nothing that a unit writes,
+   * and writes what no other one does, except in its scratch.
+   * @param workEach multiplications of a unit
+   * @param scratch where this thread has its scratch of a unit
+   * @param helpers where helpers have theirs
+   */
+  share(count: number, workEach: number, unit: Unit, scratch = 0, helpers = NO_SCRATCH): void {
+    const threads = this.#helpers!
+    let done = 0
+    this.#isSharing = true
+    try {
+      threads.start()
+      const program = count > 1 && threads.ready > 0 ? withoutPauses(() => this.#recorder.program(count, unit, scratch)) : null
+      if (program !== null) {
+        threads.run(program, unit, workEach, scratch, helpers)
+        done = program.units
+      }
+      for (let i = done; i < count; i++) unit(i, scratch)
+    } finally {
+      this.#isSharing = false
+    }
+  }
+
+  get helpers(): HelperCounts {
+    return { ready: this.#helpers?.ready ?? 0, helped: this.#helpers?.helped ?? 0 }
   }
 
   /** Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. @throws STAGING_EXHAUSTED */
@@ -141,6 +205,16 @@ export class WasmInstance {
     return x.length >= SINGLE_BELOW && x.buffer === this.#buffer ? x.byteOffset + offset * x.BYTES_PER_ELEMENT : -1
   }
 }
+
+function productsOf(k: KernelExports): WasmInstance['products'] {
+  return {
+    4: { gemm: k.gemm_f32, packA: k.pack_a_f32, packB: k.pack_b_f32, byRows: k.gemv_rows_f32, byColumns: k.gemv_columns_f32 },
+    8: { gemm: k.gemm_f64, packA: k.pack_a_f64, packB: k.pack_b_f64, byRows: k.gemv_rows_f64, byColumns: k.gemv_columns_f64 },
+  }
+}
+
+/** Of units that need none. */
+const NO_SCRATCH: HelperScratch = { at: 0, stride: 0 }
 
 /** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */
 export const SIMD_FROM = 80

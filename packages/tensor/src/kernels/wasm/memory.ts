@@ -14,4 +14,6 @@ export interface KernelHeap {
    * @throws STAGING_EXHAUSTED when the memory does not hold them
    */
   scratch(bytes: number): number
+  /** Notes that this thread has up to `wanted` helper threads, so that all threads on the memory have `max` at most. @returns how many it may have */
+  claimHelpers(wanted: number, max: number): number
 }

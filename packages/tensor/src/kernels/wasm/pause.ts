@@ -14,6 +14,7 @@ const WORK_PER_ELEMENT = 64
 let hook: (() => void) | null = null
 let done = 0
 let isPausing = false
+let isCounting = true
 
 /**
  * `pause` is called in the middle of long kernels, synchronously; it must not compute with tensors (an assertion) and must not throw. Returns its
@@ -40,7 +41,7 @@ export function assertNotPausing(): void {
 /** Counts `n` multiplications with their additions, and pauses when it is time. */
 export function worked(n: number): void {
   done += n
-  if (done < WORK_PER_PAUSE) return
+  if (done < WORK_PER_PAUSE || !isCounting) return
   // The excess counts, so that the rate does not depend on how large slices are.
   done %= WORK_PER_PAUSE
   if (hook === null) return
@@ -49,6 +50,18 @@ export function worked(n: number): void {
     outsideOfScopes(hook)
   } finally {
     isPausing = false
+  }
+}
+
+/** Runs `fn`, in which nothing is computed and nothing pauses. */
+export function withoutPauses<T>(fn: () => T): T {
+  const before = done
+  isCounting = false
+  try {
+    return fn()
+  } finally {
+    isCounting = true
+    done = before
   }
 }
 

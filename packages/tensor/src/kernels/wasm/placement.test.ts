@@ -44,6 +44,10 @@ class TestHeap implements KernelHeap {
     return this.#base
   }
 
+  claimHelpers(): number {
+    return 0
+  }
+
   /** A copy of x inside, between guards. */
   place(x: TypedArray): TypedArray {
     const from = this.#next + GUARD_BYTES

@@ -4,11 +4,12 @@
  * forms below, so that the choice between them shows in no bit.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import { type Factor, matmulOf, type Product } from '../table/matmul.js'
+import { type Factor, matmulOf, type Product, type Products } from '../table/matmul.js'
 import type { Matrix } from './external.js'
 import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { rowsAtOnce, worked } from './pause.js'
+import type { HelperScratch } from './threads/helper-threads.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
@@ -43,6 +44,24 @@ const tiles =
     // A product with a column is one of its transpose with a row.
     else if (n === 1) place(lazy.get(), bytes, 1, m, k, transposed(b), transposed(a), out, at)
     else place(lazy.get(), bytes, m, n, k, a, b, out, at)
+  }
+
+/** Batches by all threads, where every operand lies in the memory. */
+const batches =
+  (lazy: LazyInstance, bytes: 4 | 8): Products =>
+  (count, aStep, bStep, m, n, k, a, b, out, at) => {
+    if (m * n * k < TILES_FROM || count < 2 || n === 1) return false
+    const instance = lazy.get()
+    const [x, y, z] = [instance.direct(a.host, a.at), instance.direct(b.host, b.at), instance.direct(out, at)]
+    if (!instance.sharesProduct(count * m * n * k) || x < 0 || y < 0 || z < 0) return false
+    const own = align(productScratch(m, n, k, bytes, b.col * bytes))
+    const scratch = instance.begin(instance.threads * own)
+    const unit = (t: number, ownScratch: number): void => {
+      const [left, right] = [matrixAt(x + t * aStep * bytes, a, bytes), matrixAt(y + t * bStep * bytes, b, bytes)]
+      product(instance, bytes, m, n, k, left, right, z + t * m * n * bytes, n * bytes, ownScratch)
+    }
+    instance.share(count, m * n * k, unit, scratch, { at: scratch + own, stride: own })
+    return true
   }
 
 const transposed = ({ host, at, row, col }: Factor): Factor => ({ host, at, row: col, col: row })
@@ -85,12 +104,17 @@ function place(
   const aBytes = x < 0 ? m * k * bytes : 0
   const bBytes = y < 0 ? k * n * bytes : 0
   const outBytes = z < 0 ? m * n * bytes : 0
-  const scratchBytes = productScratch(m, n, k, bytes, b.col * bytes)
+  const shares = k <= SHARED_DEPTH_MAX && instance.sharesProduct(m * n * k)
+  const scratchBytes = shares
+    ? sharedScratch(instance.threads, m, n, k, bytes, b.col * bytes)
+    : productScratch(m, n, k, bytes, b.col * bytes)
   instance.begin(align(aBytes) + align(bBytes) + align(outBytes) + align(scratchBytes))
   const left = x < 0 ? stage(memory, instance.take(aBytes), m, k, a) : matrixAt(x, a, bytes)
   const right = y < 0 ? stage(memory, instance.take(bBytes), k, n, b) : matrixAt(y, b, bytes)
   const to = z < 0 ? instance.take(outBytes) : z
-  product(instance, bytes, m, n, k, left, right, to, n * bytes, instance.take(scratchBytes))
+  const scratch = instance.take(scratchBytes)
+  if (shares) sharedProduct(instance, bytes, m, n, k, left, right, to, n * bytes, scratch)
+  else product(instance, bytes, m, n, k, left, right, to, n * bytes, scratch)
   if (z < 0) copyRun(m * n, memory, to / bytes, out, at)
 }
 
@@ -232,6 +256,120 @@ function blocks(
   }
 }
 
+/** Rows below which a shared product is cut into columns. */
+const SHARED_ROWS_MIN = 32
+/** Depths up to which a product is shared: its units share 4 KiB of packed b for each step of depth. */
+const SHARED_DEPTH_MAX = 8192
+/** Units for each thread, so that one that is late leaves the others little to wait for. */
+const UNITS_PER_THREAD = 4
+
+/** Rows or columns of a unit: whole tiles. */
+function partOf(extent: number, threads: number, atMost: number): number {
+  return Math.min(atMost, Math.ceil(extent / (threads * UNITS_PER_THREAD) / 8) * 8)
+}
+
+/** How a product is cut into units, and what each thread needs of scratch, next to what all need. */
+function cut(threads: number, m: number, n: number, k: number, bytes: number, bCol: number) {
+  if (m < SHARED_ROWS_MIN) {
+    const columns = partOf(n, threads, n)
+    return { rows: m, columns, common: 0, own: align(productScratch(m, columns, k, bytes, bCol)) }
+  }
+  const rows = partOf(m, threads, BLOCK_ROWS)
+  if (!isPacked(m, n, k, bytes, bCol)) return { rows, columns: n, common: 0, own: align(productScratch(rows, n, k, bytes, bCol)) }
+  const columns = Math.min(n, BLOCK_COLUMNS / bytes)
+  const panels = Math.ceil((columns * bytes) / PANEL_BYTES)
+  return { rows, columns, common: panels * PANEL_BYTES * k, own: TILE_BYTES + BLOCK_ROWS * BLOCK_DEPTH * bytes }
+}
+
+function sharedScratch(threads: number, m: number, n: number, k: number, bytes: number, bCol: number): number {
+  const { common, own } = cut(threads, m, n, k, bytes, bCol)
+  return common + threads * own
+}
+
+/** `product` by all threads, in units of rows or of columns. Where b is packed, it is packed once for all. */
+function sharedProduct(
+  instance: WasmInstance,
+  bytes: 4 | 8,
+  m: number,
+  n: number,
+  k: number,
+  a: Matrix,
+  b: Matrix,
+  out: number,
+  outRow: number,
+  scratch: number,
+): void {
+  const { rows, columns, common, own } = cut(instance.threads, m, n, k, bytes, b.col)
+  const [first, helpers] = [scratch + common, { at: scratch + common + own, stride: own }]
+  if (common > 0) {
+    for (let j = 0; j < n; j += columns) {
+      const at = { ...b, pointer: b.pointer + j * b.col }
+      packedRows(instance, bytes, m, Math.min(columns, n - j), k, a, at, out + j * bytes, outRow, rows, scratch, first, helpers)
+    }
+    return
+  }
+  const byRows = rows < m
+  const part = byRows ? rows : columns
+  const unit = (i: number, ownScratch: number): void => {
+    const at = i * part
+    if (byRows) {
+      const left = { ...a, pointer: a.pointer + at * a.row }
+      product(instance, bytes, Math.min(rows, m - at), n, k, left, b, out + at * outRow, outRow, ownScratch)
+    } else {
+      const right = { ...b, pointer: b.pointer + at * b.col }
+      product(instance, bytes, m, Math.min(columns, n - at), k, a, right, out + at * bytes, outRow, ownScratch)
+    }
+  }
+  const extent = byRows ? m : n
+  instance.share(Math.ceil(extent / part), (m * n * k * part) / extent, unit, first, helpers)
+}
+
+/**
+ * All rows of a times columns of b, which are packed here. A unit goes through all of k before it ends: it never adds to what another call of it has left, so it can
+ * be computed twice.
+ */
+function packedRows(
+  instance: WasmInstance,
+  bytes: 4 | 8,
+  m: number,
+  n: number,
+  k: number,
+  a: Matrix,
+  b: Matrix,
+  out: number,
+  outRow: number,
+  rows: number,
+  packedB: number,
+  scratch: number,
+  helpers: HelperScratch,
+): void {
+  const kernels = instance.products[bytes]
+  const panels = Math.ceil((n * bytes) / PANEL_BYTES)
+  const whole = Math.floor((n * bytes) / PANEL_BYTES)
+  for (let p = 0; p < k; p += BLOCK_DEPTH) {
+    const kc = Math.min(BLOCK_DEPTH, k - p)
+    kernels.packB(kc, n, b.pointer + p * b.row, b.row, b.col, packedB + p * panels * PANEL_BYTES)
+    worked(kc * n)
+  }
+  const unit = (i: number, own: number): void => {
+    const mc = Math.min(rows, m - i * rows)
+    const packedA = own + TILE_BYTES
+    for (let p = 0; p < k; p += BLOCK_DEPTH) {
+      const kc = Math.min(BLOCK_DEPTH, k - p)
+      const at = a.pointer + i * rows * a.row + p * a.col
+      const from = packedB + p * panels * PANEL_BYTES
+      const panel = kc * PANEL_BYTES
+      kernels.packA(mc, kc, at, a.row, a.col, packedA)
+      const step = 4 * bytes
+      const to = out + i * rows * outRow
+      const first = p === 0 ? 1 : 0
+      kernels.gemm(mc, n, kc, packedA, kc * step, bytes, step, from, panel, PANEL_BYTES, from + whole * panel, to, outRow, first, 1, own)
+      worked(mc * n * kc)
+    }
+  }
+  instance.share(Math.ceil(m / rows), rows * n * k, unit, scratch, helpers)
+}
+
 /**
  * Copies a [rows, cols] matrix to `pointer` and says with which strides it lies there: as it is where its elements are dense in some order,
  * else row by row (column by column, element by element).
@@ -263,5 +401,8 @@ const byProduct =
     `${external === null ? '' : `${external.name} (for large products), `}simd tiles (loop for small products)`
 
 export const cells = (instance: LazyInstance): OwnCells => ({
-  matmul: by(byProduct(instance), { float32: matmulOf(tiles(instance, 4)), float64: matmulOf(tiles(instance, 8)) }),
+  matmul: by(byProduct(instance), {
+    float32: matmulOf(tiles(instance, 4), batches(instance, 4)),
+    float64: matmulOf(tiles(instance, 8), batches(instance, 8)),
+  }),
 })

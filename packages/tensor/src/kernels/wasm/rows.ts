@@ -1,241 +1,211 @@
 /**
- * Sums, maxima, softmax and its derivatives of the wasm backend, for float32 [outer, k, inner]. The order of summation is part of the contract (KERNELS.md,
- * rule SUM), so each kernel here has two forms with the same bits: kernels.wasm, and a plain loop for small inputs.
+ * Sums and products of the wasm backend, for [outer, k, inner], and what other reductions of this folder share. The order of summation is part of the contract
+ * (KERNELS.md, rule SUM), so each kernel here has two forms with the same bits: kernels.wasm, and a plain loop for small inputs.
  */
-import type { ArrayOf } from '../../values/dtype.js'
-import { join, sumLoop } from '../js/sum.js'
-import type { GradRows, Operand, Rows } from '../table/operands.js'
-import { align, copyRun, type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
-import { always, by, byInput, type OwnCells } from './own.js'
+import { allocate, type DType } from '../../values/dtype.js'
+import { join, joinProducts } from '../js/sum.js'
+import type { GradRows, Rows } from '../table/operands.js'
+import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
+import { by, byInput, loopsOf, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
-import { SLICE } from './strided.js'
+import { Staged } from './staged.js'
+import { type Elements, SLICE, stage, unstage, viewOf } from './strided.js'
 
-type F32 = ArrayOf['float32']
-
-type RowsExport = (rows: number, k: number, x: number, out: number) => void
-type GradRowsExport = (rows: number, k: number, g: number, y: number, out: number) => void
+export type RowsExport = (rows: number, k: number, x: number, out: number) => void
+/** Rows lie `row` bytes apart; they are joined to what is `held` for each of n columns. */
+export type ColumnsExport = (rows: number, n: number, x: number, row: number, held: number) => void
+type GroupsExport = (n: number, x: number, accumulators: number) => void
+type Fold = 'sum' | 'prod'
+type Suffix = 'f32' | 'f64' | 'i32'
 declare module './instance.js' {
-  interface KernelExports {
-    readonly sum_rows_f32: RowsExport
-    readonly sum_groups_f32: (n: number, x: number, accumulators: number) => void
-    readonly add_rows_f32: (rows: number, n: number, x: number, sums: number) => void
-    readonly amax_rows_f32: RowsExport
-    readonly amin_rows_f32: RowsExport
-    readonly softmax_rows_f32: RowsExport
-    readonly log_softmax_rows_f32: RowsExport
-    readonly softmax_backward_rows_f32: GradRowsExport
-    readonly log_softmax_backward_rows_f32: GradRowsExport
+  interface KernelExports
+    extends Readonly<Record<`${Fold}_rows_${Suffix}`, RowsExport>>,
+      Readonly<Record<`${Fold}_groups_${'f32' | 'f64'}`, GroupsExport>>,
+      Readonly<Record<`${Fold}_columns_${Suffix}`, ColumnsExport>> {
+    readonly prod_backward_rows_f32: (rows: number, k: number, g: number, x: number, out: number, left: number) => void
   }
 }
 
-/** Floats that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
-const CHUNK = 2048
-/** Floats of room for eight double accumulators. */
-const SUMS = 16
+/** Elements that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
+export const CHUNK = 2048
+/** Bytes of room for a chunk of any dtype. */
+export const ROOM = CHUNK * 8
+/** Bytes of eight double accumulators. */
+const SUMS = 64
 
-const sum =
-  (lazy: LazyInstance): Rows =>
-  (x, out, outer, k, inner) => {
-    if (outer * k * inner < SIMD_FROM || k === 0) sumLoop(x, out, outer, k, inner)
-    else if (inner > 1) sumColumns(lazy.get(), x, out, outer, k, inner)
-    else {
-      const instance = lazy.get()
-      const [from, to] = [x.storage.host as F32, out.storage.host as F32]
-      if (k <= CHUNK) shortRows(instance, instance.kernels.sum_rows_f32, outer, k, from, x.offset, to, out.offset)
-      else for (let o = 0; o < outer; o++) to[out.offset + o] = sumOfLongRow(instance, k, from, x.offset + o * k)
+const fold = (lazy: LazyInstance, op: Fold, dtype: 'float32' | 'float64' | 'int32', suffix: Suffix): Rows => {
+  const loop = loopsOf(op)[dtype] as Rows
+  const [alongRows, alongColumns] = [`${op}_rows_${suffix}`, `${op}_columns_${suffix}`] as const
+  const start = op === 'sum' ? 0 : 1
+  const held = dtype === 'int32' ? 'int32' : 'float64'
+  return (x, out, outer, k, inner) => {
+    if (outer * k * inner < SIMD_FROM || k === 0) {
+      loop(x, out, outer, k, inner)
+      return
     }
+    const instance = lazy.get()
+    const { kernels } = instance
+    if (inner > 1) reduceColumns(instance, kernels[alongColumns], start, held, x, out, k, inner)
+    else if (k <= CHUNK) reduceRows(instance, kernels[alongRows], outer, k, x, 0, out, 0)
+    else if (suffix === 'i32') reduceLongRows(instance, kernels[alongRows], outer, k, x, out)
+    else for (let o = 0; o < outer; o++) out.storage.host![out.offset + o] = foldLongRow(instance, op, suffix, k, x, o * k)
   }
+}
 
-function sumOfLongRow(instance: WasmInstance, k: number, x: F32, xo: number): number {
-  const staged = instance.begin((CHUNK + SUMS) * 4)
-  const sums = staged + CHUNK * 4
-  const { f32, f64, kernels } = instance
+function foldLongRow(instance: WasmInstance, op: Fold, suffix: 'f32' | 'f64', k: number, x: Elements, from: number): number {
+  const staged = instance.begin(ROOM + SUMS)
+  const sums = staged + ROOM
+  const { f64 } = instance
+  const host = x.storage.host!
+  const kernel = instance.kernels[`${op}_groups_${suffix}`]
   const at = sums / 8
-  f64.fill(0, at, at + 8)
-  const xAt = instance.direct(x, xo)
+  f64.fill(op === 'sum' ? 0 : 1, at, at + 8)
+  const xAt = instance.direct(host, x.offset + from)
+  const size = host.BYTES_PER_ELEMENT
   const chunk = xAt < 0 ? CHUNK : SLICE
   const groups = k - (k % 8)
   for (let i = 0; i < groups; i += chunk) {
     const count = Math.min(chunk, groups - i)
-    if (xAt < 0) copyRun(count, x, xo + i, f32, staged / 4)
-    kernels.sum_groups_f32(count, xAt < 0 ? staged : xAt + i * 4, sums)
+    if (xAt < 0) stage(instance, count, x, staged, from + i)
+    kernel(count, xAt < 0 ? staged : xAt + i * size, sums)
     workedElements(count)
   }
-  let total = join(f64[at]!, f64[at + 1]!, f64[at + 2]!, f64[at + 3]!, f64[at + 4]!, f64[at + 5]!, f64[at + 6]!, f64[at + 7]!)
-  for (let i = groups; i < k; i++) total += x[xo + i]!
+  const joined = op === 'prod' ? joinProducts : join
+  let total = joined(f64[at]!, f64[at + 1]!, f64[at + 2]!, f64[at + 3]!, f64[at + 4]!, f64[at + 5]!, f64[at + 6]!, f64[at + 7]!)
+  for (let i = x.offset + from + groups; i < x.offset + from + k; i++) total = op === 'prod' ? total * host[i]! : total + host[i]!
   return total
 }
 
-/** Tiles of columns; of each, as many rows at once as a chunk holds if they are whole. */
-function sumColumns(instance: WasmInstance, x: Operand, out: Operand, outer: number, k: number, inner: number): void {
-  const staged = instance.begin(CHUNK * 4 + CHUNK * 8)
-  const sums = staged + CHUNK * 4
-  const { f32, f64, kernels } = instance
-  const at = sums / 8
-  const [host, to] = [x.storage.host!, out.storage.host!]
-  const xAt = instance.direct(host, x.offset)
-  for (let o = 0; o < outer; o++) {
-    const base = o * k * inner
-    for (let i = 0; i < inner; i += CHUNK) {
-      const width = Math.min(CHUNK, inner - i)
-      const rowsAtOnce = width === inner ? Math.max(1, Math.floor((xAt < 0 ? CHUNK : SLICE) / inner)) : 1
-      f64.fill(0, at, at + width)
-      for (let r = 0; r < k; r += rowsAtOnce) {
-        const rows = Math.min(rowsAtOnce, k - r)
-        const from = base + r * inner + i
-        if (xAt < 0) copyRun((rows - 1) * inner + width, host, x.offset + from, f32, staged / 4)
-        kernels.add_rows_f32(rows, width, xAt < 0 ? staged : xAt + from * 4, sums)
-        workedElements(rows * width)
-      }
-      for (let c = 0; c < width; c++) to[out.offset + o * inner + i + c] = f64[at + c]!
-    }
-  }
-}
-
-/** Whole rows, one result each; at least SIMD_FROM elements in all. Returns false where a row is too long to be staged: never for k ≤ CHUNK. */
-export function shortRows(
+/** Whole rows of x, from element `from` on, to one element each of out, from element `to` on. Where x lies elsewhere they are staged whole. */
+export function reduceRows(
   instance: WasmInstance,
   kernel: RowsExport,
   rows: number,
   k: number,
-  x: F32,
-  xo: number,
-  out: F32,
-  oo: number,
-): boolean {
-  const staged = instance.begin(2 * CHUNK * 4)
-  const { f32 } = instance
-  const xAt = instance.direct(x, xo)
-  if (xAt < 0 && k > CHUNK) return false
-  const results = staged + CHUNK * 4
-  const at = results / 4
-  const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : Math.max(1, Math.min(CHUNK, Math.floor(SLICE / k)))
+  x: Elements,
+  from: number,
+  out: Elements,
+  to: number,
+): void {
+  const host = x.storage.host!
+  const size = host.BYTES_PER_ELEMENT
+  const xAt = instance.direct(host, x.offset + from)
+  const room = xAt < 0 ? align(Math.max(CHUNK, k) * size) : 0
+  const staged = instance.begin(room + ROOM)
+  const results = staged + room
+  const atOnce = Math.max(1, Math.min(CHUNK, Math.floor((xAt < 0 ? CHUNK : SLICE) / k)))
   for (let r = 0; r < rows; r += atOnce) {
     const count = Math.min(atOnce, rows - r)
-    if (xAt < 0) copyRun(count * k, x, xo + r * k, f32, staged / 4)
-    kernel(count, k, xAt < 0 ? staged : xAt + r * k * 4, results)
+    if (xAt < 0) stage(instance, count * k, x, staged, from + r * k)
+    kernel(count, k, xAt < 0 ? staged : xAt + r * k * size, results)
     workedElements(count * k)
-    for (let i = 0; i < count; i++) out[oo + r + i] = f32[at + i]!
+    unstage(instance, count, results, out, to + r)
   }
-  return true
 }
 
-/** amax, or by `sign` −1 amin: rows through kernels.wasm, long ones in pieces, columns by a loop; an extreme has the same bits in any order. */
-const extreme =
-  (lazy: LazyInstance, sign: 1 | -1): Rows =>
-  (x, out, outer, k, inner) => {
-    const [from, to] = [x.storage.host as F32, out.storage.host as F32]
-    if (inner !== 1 || outer * k < SIMD_FROM) {
-      for (let o = 0; o < outer; o++) {
-        for (let i = 0; i < inner; i++) to[out.offset + o * inner + i] = extremeOf(sign, from, x.offset + o * k * inner + i, k, inner)
-      }
-      return
-    }
-    const instance = lazy.get()
-    const kernel = sign > 0 ? instance.kernels.amax_rows_f32 : instance.kernels.amin_rows_f32
-    if (k <= CHUNK) {
-      shortRows(instance, kernel, outer, k, from, x.offset, to, out.offset)
-      return
-    }
-    const pieces = Math.floor(k / CHUNK)
-    const found = new Float32Array(pieces + 1)
-    for (let o = 0; o < outer; o++) {
-      const at = x.offset + o * k
-      shortRows(instance, kernel, pieces, CHUNK, from, at, found, 0)
-      found[pieces] = k % CHUNK === 0 ? found[0]! : extremeOf(sign, from, at + pieces * CHUNK, k % CHUNK, 1)
-      to[out.offset + o] = extremeOf(sign, found, 0, pieces + 1, 1)
+/** Long rows in pieces, for reductions to x's dtype in which the order does not count. */
+export function reduceLongRows(instance: WasmInstance, kernel: RowsExport, rows: number, k: number, x: Elements, out: Elements): void {
+  for (let r = 0; r < rows; r++) {
+    const found = piecesOfRow(instance, kernel, k, x, r * k)
+    reduceRows(instance, kernel, 1, found.storage.host!.length, found, 0, out, r)
+  }
+}
+
+/** The results of a long row's pieces of CHUNK elements, of which the last may be shorter. */
+export function piecesOfRow(instance: WasmInstance, kernel: RowsExport, k: number, x: Elements, from: number): Elements {
+  const whole = Math.floor(k / CHUNK)
+  const rest = k % CHUNK
+  const found = { storage: { host: allocate(x.dtype, whole + Math.sign(rest)) }, offset: 0, dtype: x.dtype }
+  reduceRows(instance, kernel, whole, CHUNK, x, from, found, 0)
+  if (rest > 0) reduceRows(instance, kernel, 1, rest, x, from + whole * CHUNK, found, whole)
+  return found
+}
+
+/** Columns of x [outer, k, inner] to out: in tiles, whose results are `held` in scratch, from `start` on, while row after row joins them. */
+export function reduceColumns(
+  instance: WasmInstance,
+  kernel: ColumnsExport,
+  start: number,
+  held: DType,
+  x: Elements & { readonly numel: number },
+  out: Elements,
+  k: number,
+  inner: number,
+): void {
+  const staged = instance.begin(2 * ROOM)
+  const heldAt = staged + ROOM
+  const totals = viewOf(instance, held)
+  const at = heldAt / totals.BYTES_PER_ELEMENT
+  for (let first = 0; first < x.numel; first += k * inner) {
+    for (let i = 0; i < inner; i += CHUNK) {
+      const width = Math.min(CHUNK, inner - i)
+      totals.fill(start, at, at + width)
+      overRows(instance, x, first + i, width, k, inner, staged, (rows, _, from, row) => kernel(rows, width, from, row, heldAt))
+      // A total of float32 takes half of its room, so each is read before its place is written.
+      if (held !== out.dtype) instance.kernels.convert_f64_f32(width, heldAt, heldAt)
+      unstage(instance, width, heldAt, out, first / k + i)
     }
   }
-
-function extremeOf(sign: 1 | -1, x: F32, from: number, k: number, step: number): number {
-  let best = Number.NEGATIVE_INFINITY
-  for (let j = 0, at = from; j < k; j++, at += step) best = Math.max(best, sign * x[at]!)
-  return sign * best
 }
 
 /**
- * Runs `kernel` on the fibres of dense operands [outer, k, inner] as rows, the last operand being the output: where they lie if that is possible,
- * otherwise staged, gathered if need be.
+ * Calls `f` for the k rows of a tile of columns, which begins at element `from`: as many at once as a slice has, or as a chunk holds if they are staged.
+ * `f` gets their number, the first one's, its address, and the bytes from row to row.
  */
-export function runFibres(
-  lazy: LazyInstance,
-  operands: readonly Operand[],
-  [outer, k, inner]: readonly [number, number, number],
-  kernel: (instance: WasmInstance, rows: number, at: readonly number[]) => void,
-): void {
-  if (outer * k * inner === 0) return
-  const instance = lazy.get()
-  const last = operands.length - 1
-  const all = outer * inner
-  const chunk = Math.min(all, Math.max(1, Math.floor(CHUNK / k)))
-  const bytes = align(chunk * k * 4)
-  const staged = instance.begin((last + 1) * bytes)
-  const direct = [-1, -1, -1]
-  let isDirect = true
-  for (let i = last; i >= 0; i--) {
-    const { storage, offset } = operands[i]!
-    const pointer = inner === 1 ? instance.direct(storage.host!, offset) : -1
-    // logSoftmax needs x after it has begun to write.
-    direct[i] = i < last && pointer === direct[last] ? -1 : pointer
-    isDirect &&= direct[i]! >= 0
-  }
-  const atOnce = isDirect ? Math.max(1, Math.floor(SLICE / k)) : chunk
-  const at = [0, 0, 0]
-  const { f32 } = instance
-  for (let r = 0; r < all; r += atOnce) {
-    const count = Math.min(atOnce, all - r)
-    for (let i = 0; i <= last; i++) {
-      at[i] = direct[i]! < 0 ? staged + i * bytes : direct[i]! + r * k * 4
-      if (i < last && direct[i]! < 0) fibres(count, r, k, inner, operands[i]!, f32, at[i]! / 4, true)
-    }
-    kernel(instance, count, at)
-    workedElements(count * k)
-    if (direct[last]! < 0) fibres(count, r, k, inner, operands[last]!, f32, at[last]! / 4, false)
-  }
-}
-
-/** Copies `count` of the [outer · inner] fibres of x, from r on, to the rows at `to`, or (`reads` false) back. */
-function fibres(
-  count: number,
-  r: number,
+export function overRows(
+  instance: WasmInstance,
+  x: Elements,
+  from: number,
+  width: number,
   k: number,
   inner: number,
-  { storage, offset }: Operand,
-  rows: F32,
-  to: number,
-  reads: boolean,
+  staged: number,
+  f: (rows: number, first: number, x: number, row: number) => void,
 ): void {
-  const host = storage.host as F32
-  if (inner === 1) {
-    if (reads) copyRun(count * k, host, offset + r * k, rows, to)
-    else copyRun(count * k, rows, to, host, offset + r * k)
-    return
-  }
-  for (let f = r; f < r + count; f++, to += k) {
-    let at = offset + Math.floor(f / inner) * k * inner + (f % inner)
-    if (reads) for (let j = 0; j < k; j++, at += inner) rows[to + j] = host[at]!
-    else for (let j = 0; j < k; j++, at += inner) host[at] = rows[to + j]!
+  const host = x.storage.host!
+  const size = host.BYTES_PER_ELEMENT
+  const xAt = instance.direct(host, x.offset + from)
+  const atOnce = xAt >= 0 ? Math.max(1, Math.floor(SLICE / width)) : width === inner ? Math.max(1, Math.floor(CHUNK / width)) : 1
+  for (let r = 0; r < k; r += atOnce) {
+    const rows = Math.min(atOnce, k - r)
+    if (xAt < 0) stage(instance, (rows - 1) * inner + width, x, staged, from + r * inner)
+    f(rows, r, xAt < 0 ? staged : xAt + r * inner * size, inner * size)
+    workedElements(rows * width)
   }
 }
 
-/** softmax and logSoftmax: always kernels.wasm, because their exponentials are its polynomial. */
-const softmax =
-  (lazy: LazyInstance, name: 'softmax_rows_f32' | 'log_softmax_rows_f32'): Rows =>
-  (x, out, outer, k, inner) =>
-    runFibres(lazy, [x, out], [outer, k, inner], ({ kernels }, rows, at) => kernels[name](rows, k, at[0]!, at[1]!))
+const folds = (lazy: LazyInstance, op: Fold) =>
+  by(byInput, {
+    float32: fold(lazy, op, 'float32', 'f32'),
+    float64: fold(lazy, op, 'float64', 'f64'),
+    int32: fold(lazy, op, 'int32', 'i32'),
+  })
 
-/** softmaxBackward and logSoftmaxBackward. */
-const softmaxBackward =
-  (lazy: LazyInstance, name: 'softmax_backward_rows_f32' | 'log_softmax_backward_rows_f32'): GradRows =>
-  (g, y, out, outer, k, inner) =>
-    runFibres(lazy, [g, y, out], [outer, k, inner], ({ kernels }, rows, at) => kernels[name](rows, k, at[0]!, at[1]!, at[2]!))
+/** Along rows, in kernels.wasm; down columns, and for few elements, by the loop, with the same bits. */
+const prodBackward = (lazy: LazyInstance): GradRows => {
+  const loop = loopsOf('prodBackward').float32 as GradRows
+  return (g, x, out, outer, k, inner) => {
+    if (inner > 1 || outer * k < SIMD_FROM) {
+      loop(g, x, out, outer, k, inner)
+      return
+    }
+    const instance = lazy.get()
+    // Four rows go side by side, but for long ones, whose scratch would be large.
+    const side = k <= SLICE && outer >= 4 ? 4 : 1
+    const atOnce = Math.min(outer, Math.max(side, Math.floor(CHUNK / k / 4) * 4))
+    const [grads, xs, outs] = [new Staged(instance, g, atOnce), new Staged(instance, x, atOnce * k), new Staged(instance, out, atOnce * k)]
+    const [left] = Staged.begin(instance, [grads, xs, outs], side * k * 8) as [number]
+    for (let part = 0, row = 0; row < outer; part++, row += atOnce) {
+      const rows = Math.min(atOnce, outer - row)
+      instance.kernels.prod_backward_rows_f32(rows, k, grads.read(part), xs.read(part), outs.at(part), left)
+      outs.written(part)
+      workedElements(rows * k)
+    }
+  }
+}
 
 export const cells = (instance: LazyInstance): OwnCells => ({
-  sum: by(byInput, { float32: sum(instance) }),
-  amax: by(byInput, { float32: extreme(instance, 1) }),
-  amin: by(byInput, { float32: extreme(instance, -1) }),
-  softmax: by(always, { float32: softmax(instance, 'softmax_rows_f32') }),
-  logSoftmax: by(always, { float32: softmax(instance, 'log_softmax_rows_f32') }),
-  softmaxBackward: by(always, { float32: softmaxBackward(instance, 'softmax_backward_rows_f32') }),
-  logSoftmaxBackward: by(always, { float32: softmaxBackward(instance, 'log_softmax_backward_rows_f32') }),
+  sum: folds(instance, 'sum'),
+  prod: folds(instance, 'prod'),
+  prodBackward: by(byInput, { float32: prodBackward(instance) }),
 })

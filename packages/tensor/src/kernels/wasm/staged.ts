@@ -27,6 +27,11 @@ export class Staged {
     this.#scratchBytes = this.#direct < 0 ? align(size * this.#bytes) : 0
   }
 
+  /** Whether it lies in the memory: then its parts are where they are, and several threads may use them. */
+  get isDirect(): boolean {
+    return this.#direct >= 0
+  }
+
   /** The address of part `i`. */
   at(i: number): number {
     return this.#direct < 0 ? this.#scratch : this.#direct + i * this.#size * this.#bytes

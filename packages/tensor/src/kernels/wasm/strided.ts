@@ -119,12 +119,17 @@ function inSlices(rows: number, cols: number, f: (row: number, col: number, rows
   }
 }
 
+/** An operand's elements, or an array of one's own. */
+export interface Elements extends Pick<Operand, 'offset' | 'dtype'> {
+  readonly storage: Pick<Operand['storage'], 'host'>
+}
+
 /** Copies `n` elements of x, from element `from` on, to an address; `unstage`: back. */
-export function stage(instance: WasmInstance, n: number, { storage, offset, dtype }: Operand, to: number, from = 0): void {
+export function stage(instance: WasmInstance, n: number, { storage, offset, dtype }: Elements, to: number, from = 0): void {
   const memory = viewOf(instance, dtype)
   copyRun(n, storage.host!, offset + from, memory, to / memory.BYTES_PER_ELEMENT)
 }
-export function unstage(instance: WasmInstance, n: number, from: number, { storage, offset, dtype }: Operand, to = 0): void {
+export function unstage(instance: WasmInstance, n: number, from: number, { storage, offset, dtype }: Elements, to = 0): void {
   const memory = viewOf(instance, dtype)
   copyRun(n, memory, from / memory.BYTES_PER_ELEMENT, storage.host!, offset + to)
 }
@@ -209,7 +214,7 @@ function spanOf(dims: Shape, strides: Shape): number {
 }
 
 /** The instance's view of elements of this dtype. */
-function viewOf(instance: WasmInstance, dtype: DType): TypedArray {
+export function viewOf(instance: WasmInstance, dtype: DType): TypedArray {
   if (dtype === 'float32') return instance.f32
   if (dtype === 'float64') return instance.f64
   return dtype === 'int32' ? instance.i32 : instance.u8

@@ -10,7 +10,7 @@ import type { Reduction } from '../../values/options-neural.js'
 import type { Shape } from '../../values/shape.js'
 import { type Functional, type Ops, primitive, rawOperations } from '../define/define.js'
 import { formula, ofTensor } from '../define/formula.js'
-import { classLoss, nllLossBackward } from '../parts/classes.js'
+import { classLoss, classLossBackward, nllLossBackward } from '../parts/classes.js'
 import { checkPads } from '../parts/common.js'
 import { scan } from '../parts/fibres.js'
 import { logSoftmaxSlope } from '../parts/slopes.js'
@@ -115,11 +115,13 @@ export const crossEntropyRows: Functional<(logits: Tensor, target: Tensor, reduc
   'crossEntropyRows',
   {
     raw: (logits, target, reduction) => classLoss('crossEntropy', logits, target, reduction),
-    // of logSoftmax a, from that of nllLoss: as PyTorch, which has two nodes
+    // of logSoftmax a, from that of nllLoss: as PyTorch, which has two nodes; a kernel computes both
     grad: {
-      x: ofTensor(['a', 'index'], (g, s, ops) =>
-        logSoftmaxSlope(nllGrad(g, s.index, s.shapeA, s.attrs[0], ops), ops.logSoftmax(s.a, 1), 1, ops),
-      ),
+      x: ofTensor(['a', 'index'], (g, s, ops) => {
+        const [reduction] = s.attrs
+        if (ops === rawOperations) return classLossBackward(shareOfRow(g, s.shapeA[0]!, reduction), s.a, s.index)
+        return logSoftmaxSlope(nllGrad(g, s.index, s.shapeA, reduction, ops), ops.logSoftmax(s.a, 1), 1, ops)
+      }),
     },
     node: 'crossEntropy',
   },
@@ -128,12 +130,14 @@ export const crossEntropyRows: Functional<(logits: Tensor, target: Tensor, reduc
 /** The gradient of nllLoss for logp [N, C]: minus the row's factor at the target, 0 elsewhere. */
 function nllGrad(g: Tensor, target: Tensor, shape: Shape, reduction: Reduction | undefined, ops: Ops): Tensor {
   const [rows, classes] = shape as [number, number]
-  if (!g.requiresGrad) {
-    const each = reduction === 'none' || reduction === 'sum' || rows === 1 ? g : rawOperations.div(g, rows)
-    return nllLossBackward(each, target, classes)
-  }
+  if (!g.requiresGrad) return nllLossBackward(shareOfRow(g, rows, reduction), target, classes)
   const oneHot = ops.to(ops.eq(ops.unsqueeze(target, 1), arange(0, classes, 1, { dtype: 'int32', device: g.device })), g.dtype)
   return ops.mul(oneHot, ops.neg(perRow(g, shape, reduction, ops)))
+}
+
+/** The gradient of a row's loss, or one for all rows. */
+function shareOfRow(g: Tensor, rows: number, reduction: Reduction | undefined): Tensor {
+  return reduction === 'none' || reduction === 'sum' || rows === 1 ? g : rawOperations.div(g, rows)
 }
 
 /** The gradient of a loss as a factor for each row of [N, C]; 'mean' is the default of all losses. */

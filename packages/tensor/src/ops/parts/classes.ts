@@ -31,11 +31,18 @@ export function classLoss(op: 'nllLoss' | 'crossEntropy', x: Tensor, target: Ten
       'Flatten leading dimensions with reshape().',
     )
   }
-  const logp = op === 'nllLoss' ? contiguous(x) : rawOperations.logSoftmax(x, 1)
   const at = checkedIndices(op, target, x.shape[1]!)
   const each = Tensor.uninitialized(x.dtype, at.shape, x.storage.memory)
-  kernelsFor(x).nll[x.dtype](logp, at, each)
+  kernelsFor(x)[op === 'nllLoss' ? 'nll' : 'classLoss'][x.dtype](contiguous(x), at, each)
   return reduction === 'none' ? each : rawOperations[reduction](each)
+}
+
+/** The gradient of crossEntropy with 'none' (grad [N]) or 'sum' (grad []) for logits [N, C]. For 'mean', pass grad / N. @throws INDEX_OUT_OF_RANGE */
+export function classLossBackward(grad: Tensor, logits: Tensor, target: Tensor): Tensor {
+  const at = checkedIndices('crossEntropy', target, logits.shape[1]!)
+  const out = Tensor.uninitialized(logits.dtype, logits.shape, logits.storage.memory)
+  kernelsFor(logits).classLossBackward[logits.dtype](contiguous(grad), contiguous(logits), at, out)
+  return out
 }
 
 /**

@@ -1,0 +1,128 @@
+/** Helper threads: the same bits for any number of threads, and ends of all kinds lose nothing. */
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Worker } from 'node:worker_threads'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import { verifyHeap } from '../../../heap/verify.js'
+import { memoryScope, rand } from '../../../index.js'
+import { installKernelPause } from '../pause.js'
+import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
+import { deaths } from './deaths.fixture.js'
+import { runProgram, withHelpers } from './programs.fixture.js'
+
+const PROGRAMS = 100
+const seed = Math.floor(Math.random() * 2 ** 30)
+
+let restore = (): void => {}
+beforeEach(() => {
+  threadHeap()
+  restore = withThreadLimits({ cores: 4, sharedWork: 1 })
+})
+afterEach(() => {
+  setComputeThreads(1)
+  restore()
+})
+
+test(`${PROGRAMS} random programs have the same bits with 1, 2 and 3 threads (seed ${seed})`, async () => {
+  const expected = Array.from({ length: PROGRAMS }, (_, i) => runProgram(seed + i))
+  for (const threads of [2, 3]) {
+    await withHelpers(threads)
+    const { helped } = helperCounts()
+    for (const [i, results] of expected.entries()) {
+      for (const [at, bytes] of runProgram(seed + i).entries()) {
+        if (Buffer.compare(bytes, results[at]!) !== 0) throw new Error(`seed ${seed + i}: operation ${at} differs with ${threads} threads`)
+      }
+    }
+    expect(helperCounts().helped - helped).toBeGreaterThan(PROGRAMS)
+  }
+}, 300_000)
+
+test('one thread starts no helper, nor do small operations', () => {
+  const started: Worker[] = []
+  const also = withThreadLimits({ sharedWork: 2 ** 21, onStart: (worker) => started.push(worker) })
+  memoryScope(() => rand([400, 400]).matmul(rand([400, 400])))
+  setComputeThreads(2)
+  memoryScope(() =>
+    rand([60, 60])
+      .matmul(rand([60, 60]))
+      .exp(),
+  )
+  expect(started.length).toBe(0)
+  memoryScope(() => rand([400, 400]).matmul(rand([400, 400])))
+  expect(started.length).toBe(1)
+  also()
+})
+
+test('an operation in place is computed by its own thread: its units would read what they write', async () => {
+  await withHelpers(2)
+  const x = rand([500, 500])
+  const { helped } = helperCounts()
+  for (let i = 0; i < 20; i++) x.mul_(1.01)
+  expect(helperCounts().helped).toBe(helped)
+})
+
+test('a helper that is terminated in the middle of a product loses nothing, and is replaced', async () => {
+  const started: Worker[] = []
+  const also = withThreadLimits({ onStart: (worker) => started.push(worker) })
+  await withHelpers(2)
+  const [a, b] = [rand([700, 700]), rand([700, 700])]
+  setComputeThreads(1)
+  const expected = a.matmul(b).dataSync()
+  await withHelpers(2)
+  let helped = 0
+  for (let death = 0; death < 5; death++) {
+    const before = helperCounts().helped
+    let isAsked = false
+    const remove = installKernelPause(() => {
+      if (isAsked) return
+      isAsked = true
+      // Long enough for the helper to wake up, and to be in the middle of its part.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+      void started.at(-1)!.terminate()
+    })
+    try {
+      expect(a.matmul(b).dataSync()).toEqual(expected)
+    } finally {
+      remove()
+    }
+    helped += helperCounts().helped - before
+    await once(started.at(-1)!, 'exit')
+    await withHelpers(2)
+  }
+  expect(started.length).toBe(7)
+  expect(helped).toBeGreaterThan(0)
+  expect(verifyHeap(threadHeap().words)).toEqual([])
+  also()
+})
+
+test('nothing pauses while a unit is recorded, and each multiplication counts once', async () => {
+  await withHelpers(2)
+  const pausesOf = (threads: number): number => {
+    let pauses = 0
+    const remove = installKernelPause(() => pauses++)
+    try {
+      memoryScope(() => rand([700, 700]).matmul(rand([700, 700])))
+    } finally {
+      remove()
+    }
+    if (threads === 2) expect(helperCounts().ready).toBe(1)
+    return pauses
+  }
+  const shared = pausesOf(2)
+  setComputeThreads(1)
+  // Helpers do not pause: their part is missing.
+  expect(shared).toBeLessThanOrEqual(pausesOf(1) + 1)
+})
+
+test(`10 rounds of helpers and workers that are terminated in the middle of kernels (seed ${seed})`, async () => {
+  const { helpersEnded, workersEnded } = await deaths({ rounds: 10, seed })
+  expect([helpersEnded, workersEnded].every((count) => count > 0)).toBe(true)
+}, 120_000)
+
+test('helpers do not keep a process alive', () => {
+  const path = fileURLToPath(new URL('./lets-go.fixture.js', import.meta.url))
+  const { stdout, status, stderr } = spawnSync(process.execPath, [path], { encoding: 'utf8', timeout: 60_000 })
+  expect([stdout, stderr, status]).toEqual(['1 helper computes\n', '', 0])
+})
