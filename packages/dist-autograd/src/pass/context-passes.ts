@@ -20,6 +20,7 @@ export interface EndedPass {
 }
 
 const NONE: readonly PassGradients[] = Object.freeze([])
+const NO_PASSES: readonly RootPass[] = Object.freeze([])
 
 /** By id: passes that this worker takes part in and does not know to have ended. */
 export class ContextPasses extends Map<bigint, DistPass> {
@@ -35,8 +36,8 @@ export class ContextPasses extends Map<bigint, DistPass> {
   private readonly sums = new GradientSums()
 
   /** Those that the running program (the served call, or code outside of all calls) has begun here: it awaits them, as in a `Promise.all`, or has forgotten to. */
-  ownUnderWay(): RootPass[] {
-    const { worker, serving } = currentScope()
+  ownUnderWay({ worker, serving } = currentScope()): readonly RootPass[] {
+    if (this.size === 0) return NO_PASSES
     const isOwn = ({ begunIn }: RootPass): boolean => begunIn.worker === worker && begunIn.serving === serving
     return [...this.values()].filter((pass) => pass instanceof RootPass && !pass.failed && isOwn(pass)) as RootPass[]
   }

@@ -140,12 +140,13 @@ export class Requests {
   start(request: OutgoingRequest, type: MessageType, body: readonly unknown[], { timeoutMs, signal, ordered }: CallOptions): void {
     const { messages } = this
     const { peer, op } = request
-    const leftMs = this.timeLeft(timeoutMs, op, peer.info)
+    const scope = currentScope()
+    const leftMs = this.timeLeft(timeoutMs, op, peer.info, scope)
     checkSignal(signal, op, peer.info)
     const out = messages.prepare(peer, type, body, op)
     if (ordered === false) out.isUnordered = true
     request.mark(out)
-    if (INTERCEPTED.has(type)) messages.intercept(out, peer)
+    if (INTERCEPTED.has(type)) messages.intercept(out, peer, scope)
     const requestId = this.nextRequest++
     out.requestId = requestId
     request.requestId = requestId
@@ -153,7 +154,6 @@ export class Requests {
     if (leftMs !== Number.POSITIVE_INFINITY) out.deadlineMs = leftMs
     const waiting: PendingCall = this.around === null ? request : this.observed(this.around, request, out)
     waiting.reply = MESSAGE_TABLE[type].reply
-    const scope = currentScope()
     if (scope.chain !== null) setChain(out, scope.chain)
     peer.pending.add(requestId, waiting, leftMs, servedIn(scope))
     try {
@@ -199,10 +199,9 @@ export class Requests {
    * The time that a call may take: its own, and never more than what is left to the call that is being served.
    * @throws RPC_TIMEOUT, and CALL_CANCELLED when that one has been cancelled
    */
-  timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
+  timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo, scope = currentScope()): number {
     const { rpcTimeoutMs, clock, isClosed } = this.host
     const own = timeLimit(op, timeoutOption ?? rpcTimeoutMs)
-    const scope = currentScope()
     let left = own
     if (scope.deadlineMs !== Number.POSITIVE_INFINITY) {
       left = Math.min(own, scope.deadlineMs - clock.now())
@@ -213,8 +212,8 @@ export class Requests {
     return left
   }
 
-  /** Begins a wait and returns what ends it. @throws RPC_SHUT_DOWN */
-  wait(wait: OwnWait, timeoutMs: number): () => void {
+  /** Begins a wait, which is part of the call `parent`, and returns what ends it. @throws RPC_SHUT_DOWN */
+  wait(wait: OwnWait, timeoutMs: number, parent = currentServing()): () => void {
     if (this.host.isClosed) throw shutDownError(wait.op, this.host.info)
     const requestId = this.nextRequest++
     const waiting: PendingCall = {
@@ -226,7 +225,7 @@ export class Requests {
       onError: (error) => wait.onError(error),
       timedOut: (isInherited) => wait.timedOut(isInherited),
     }
-    this.waits.add(requestId, waiting, timeoutMs, currentServing())
+    this.waits.add(requestId, waiting, timeoutMs, parent)
     return () => {
       this.waits.take(requestId)
     }
