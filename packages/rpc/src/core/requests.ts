@@ -74,11 +74,13 @@ export abstract class OutgoingRequest implements PendingCall, Canceller {
 class FutureRequest<T> extends OutgoingRequest {
   private readonly future: Future<T>
   private readonly read: (message: Message) => T
+  private readonly errorOf: (error: unknown) => unknown
 
-  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T) {
+  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T, errorOf: (error: unknown) => unknown) {
     super(peer, op)
     this.future = future
     this.read = read
+    this.errorOf = errorOf
   }
 
   onReply(message: Message): void {
@@ -86,9 +88,11 @@ class FutureRequest<T> extends OutgoingRequest {
   }
 
   onError(error: unknown): void {
-    this.future.reject(error)
+    this.future.reject(this.errorOf(error))
   }
 }
+
+const itself = (error: unknown): unknown => error
 
 /** Options of a wait for something of this worker itself, without a request. */
 export interface WaitOptions {
@@ -165,7 +169,10 @@ export class Requests {
     }
   }
 
-  /** The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply. */
+  /**
+   * The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply, and `errorOf` may give another error
+   * for the one that ends the request.
+   */
   ask<T>(
     peer: Peer,
     type: MessageType,
@@ -173,15 +180,16 @@ export class Requests {
     op: string,
     options: CallOptions,
     read: (message: Message) => T,
+    errorOf = itself,
   ): Future<T> {
     const future = new Future<T>()
     try {
-      const request = new FutureRequest(peer, op, future, read)
+      const request = new FutureRequest(peer, op, future, read, errorOf)
       this.start(request, type, body, options)
       future.cancelWith(request)
       if (options.signal !== undefined) future.cancelOn(options.signal)
     } catch (error) {
-      future.reject(error)
+      future.reject(errorOf(error))
     }
     return future
   }
