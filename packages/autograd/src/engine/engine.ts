@@ -65,7 +65,8 @@ export class Engine {
       }
     }
     if (!task.ordered || !shared) return
-    if (task.notReady.size !== 0) assert.fail('in an ordered task all roots are known before gradients are delivered')
+    if (task.notReady !== null && task.notReady.size > 0)
+      assert.fail('in an ordered task all roots are known before gradients are delivered')
     task.orders = inputOrders(dependencies.keys(), dependencies, task.heldBack)
   }
 
@@ -83,7 +84,7 @@ export class Engine {
     if (left === undefined) assert.fail(`${node.name} is not part of this pass`)
     if (left === 0) assert.fail(`${node.name} received more gradients than there are edges into it`)
     task.dependencies.set(node, left - 1)
-    const held = task.notReady.size === 0 ? undefined : task.notReady.get(node)
+    const held = task.notReady === null ? undefined : task.notReady.get(node)
     const buffer = held ?? new InputBuffer(node.inputMeta.length)
     const order = task.orders === null ? undefined : task.orders.get(node)?.[edge.inputNr]
     if (order !== undefined) {
@@ -93,10 +94,12 @@ export class Engine {
       buffer.add(edge.inputNr, grad, exclusive, task.ordered)
     }
     if (left > 1) {
-      if (held === undefined) task.notReady.set(node, buffer)
+      if (held !== undefined) return
+      task.notReady ??= new Map()
+      task.notReady.set(node, buffer)
       return
     }
-    if (held !== undefined) task.notReady.delete(node)
+    if (held !== undefined) task.notReady!.delete(node)
     this.start(task, node, buffer)
   }
 

@@ -195,7 +195,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       plan = context.mode === 'fast' ? null : readPlan(readGradientField(message, from).plan)
       sends = context.awaitedBy(plan)
     } catch (error) {
-      context.passes.aborted.add(passId)
+      context.passes.refuse(passId)
       this.postIfAlive(root, MessageType.PASS_ERROR, [error], context.contextId, passId)
       return null
     }

@@ -146,7 +146,7 @@ export class DistPass implements GradSink, AwaitablePass {
   gather(): void {
     this.gathered = true
     this.task.dependencies.clear()
-    this.task.notReady.clear()
+    this.task.notReady = null
   }
 }
 

@@ -205,7 +205,7 @@ export class RRefContext implements ReferenceHooks {
     return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
   }
 
-  /** Asks the owner of a reference, which lives until the reply, and the owner's value with it. What makes the reference unusable comes before other errors. Does not throw. */
+  /** Asks the owner of a reference, which lives until the reply, and the value with it. The error of a reference that has failed comes before others. Does not throw. */
   ask<T>(
     user: UserRRef,
     type: MessageType,
