@@ -72,15 +72,13 @@ export abstract class OutgoingRequest implements PendingCall, Canceller {
 
 /** A request whose answer is a future: of a call that is the value, of the protocol of references the message itself. */
 class FutureRequest<T> extends OutgoingRequest {
-  private readonly future: Future<T>
+  protected readonly future: Future<T>
   private readonly read: (message: Message) => T
-  private readonly errorOf: (error: unknown) => unknown
 
-  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T, errorOf: (error: unknown) => unknown) {
+  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T) {
     super(peer, op)
     this.future = future
     this.read = read
-    this.errorOf = errorOf
   }
 
   onReply(message: Message): void {
@@ -88,11 +86,27 @@ class FutureRequest<T> extends OutgoingRequest {
   }
 
   onError(error: unknown): void {
-    this.future.reject(this.errorOf(error))
+    this.future.reject(error)
   }
 }
 
-const itself = (error: unknown): unknown => error
+/** A request about a reference. Its error gives way to that of the reference, which the peer may send in the same turn, after its answer. */
+class ReferenceRequest<T> extends FutureRequest<T> {
+  private readonly errorOf: (error: unknown) => unknown
+
+  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T, errorOf: (error: unknown) => unknown) {
+    super(peer, op, future, read)
+    this.errorOf = errorOf
+  }
+
+  override onError(error: unknown): void {
+    void Promise.resolve().then(() => this.future.reject(this.errorOf(error)))
+  }
+
+  onCancelled(error: unknown): void {
+    this.future.reject(error)
+  }
+}
 
 /** Options of a wait for something of this worker itself, without a request. */
 export interface WaitOptions {
@@ -170,8 +184,8 @@ export class Requests {
   }
 
   /**
-   * The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply, and `errorOf` may give another error
-   * for the one that ends the request.
+   * The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply. `errorOf`, for a request about a
+   * reference, may give another error for the one that ends the request.
    */
   ask<T>(
     peer: Peer,
@@ -180,16 +194,16 @@ export class Requests {
     op: string,
     options: CallOptions,
     read: (message: Message) => T,
-    errorOf = itself,
+    errorOf: ((error: unknown) => unknown) | null = null,
   ): Future<T> {
     const future = new Future<T>()
     try {
-      const request = new FutureRequest(peer, op, future, read, errorOf)
+      const request = errorOf === null ? new FutureRequest(peer, op, future, read) : new ReferenceRequest(peer, op, future, read, errorOf)
       this.start(request, type, body, options)
       future.cancelWith(request)
       if (options.signal !== undefined) future.cancelOn(options.signal)
     } catch (error) {
-      future.reject(errorOf(error))
+      future.reject(errorOf === null ? error : errorOf(error))
     }
     return future
   }
