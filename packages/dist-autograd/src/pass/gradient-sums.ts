@@ -30,7 +30,7 @@ interface Sum {
 }
 
 export class GradientSums {
-  /** Null until somebody asks: most workers of a context have no leaves. */
+  /** Null until somebody asks, as few workers do. */
   private leaves: Map<Tensor, LeafSum> | null = null
   /** Of passes that have ended. They are only looked at when somebody asks. */
   private ended: PassGradients[] = []
