@@ -151,7 +151,7 @@ export const waitsWithoutEnd = [
     'packages/rpc/src/calls/cancellation.sim.test.ts',
     'CAN-5: a wait for a value',
     'packages/rpc/src/core/requests.ts',
-    'this.waits.add(requestId, waiting, timeoutMs, currentServing())',
+    'this.waits.add(requestId, waiting, timeoutMs, parent)',
     'this.waits.add(requestId, waiting, timeoutMs, null)',
     'a wait in a served call outlives the call',
   ),

@@ -130,7 +130,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
    * message joins that lane. After `pushLast` nothing may come from the source.
    */
   pushFrom(source: Source, lane: MessageLane, item: T, id: bigint | null = null, secondId: bigint | null = null): void {
-    assert(!source.ended, `a message from ${source.name} was pushed after the last one of its link`)
+    if (source.ended) assert.fail(`a message from ${source.name} was pushed after the last one of its link`)
     let joined: Lane = lane
     let mark = source.plainMark
     if (id !== null || secondId !== null) {
@@ -200,7 +200,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
    * has been taken, whatever its lane and with or without an id. It does not wait for what others sent.
    */
   pushLast(source: Source, lane: MessageLane, item: T): void {
-    assert(!source.ended, `two last messages from ${source.name}`)
+    if (source.ended) assert.fail(`two last messages from ${source.name}`)
     source.ended = true
     if (source.waiting === 0) {
       this.push(lane, item)

@@ -1,10 +1,9 @@
-/** Tests of the bottom package: the message of an error, ids, and the scope's way through awaits. */
+/** Tests of the bottom package: the message of an error, ids, and the lines of who awaits. */
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { rejectTraced, withCallerInStack } from './await-stack.js'
 import { isPostgradError, PostgradError } from './errors.js'
 import { globalId, IdCounter, LOCAL_ID_MAX, localOf, workerOf } from './global-id.js'
-import { currentScope, withScope } from './scope.js'
 
 describe('PostgradError', () => {
   test('without a cause, or with null, has none', () => {
@@ -39,31 +38,6 @@ describe('global ids', () => {
     [0.5, 0],
   ])('worker %p, counter %p is refused', (worker, local) => {
     expect(() => globalId(worker, local)).toThrow(PostgradError)
-  })
-})
-
-describe('scope', () => {
-  test('follows awaits and does not leak into what interleaves', async () => {
-    const seen: boolean[] = []
-    const tick = () => new Promise((resolve) => setImmediate(resolve))
-    const off = withScope({ gradEnabled: false }, async () => {
-      await tick()
-      seen.push(currentScope().gradEnabled)
-    })
-    await tick()
-    seen.push(currentScope().gradEnabled)
-    await off
-    expect(seen.sort()).toEqual([false, true])
-  })
-
-  test('a patch keeps the slots that it leaves out, and null clears one', () => {
-    const worker = {}
-    withScope({ worker, deadlineMs: 5 }, () =>
-      withScope({ gradEnabled: false }, () => {
-        expect(currentScope()).toMatchObject({ worker, deadlineMs: 5, gradEnabled: false })
-        withScope({ worker: null }, () => expect(currentScope().worker).toBeNull())
-      }),
-    )
   })
 })
 

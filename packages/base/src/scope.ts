@@ -37,28 +37,25 @@ export class Scope {
   readonly chain: bigint | null
 
   constructor(from: ScopePatch, base: ScopePatch) {
+    // Written out: a pass makes four scopes, so a function for a slot would be called 48 times.
     this.gradEnabled = from.gradEnabled ?? base.gradEnabled ?? true
-    this.anomaly = pick(from.anomaly, base.anomaly)
-    this.device = pick(from.device, base.device)
-    this.generator = pick(from.generator, base.generator)
-    this.worker = pick(from.worker, base.worker)
-    this.context = pick(from.context, base.context)
-    this.stepping = pick(from.stepping, base.stepping)
-    this.alone = pick(from.alone, base.alone)
-    this.job = pick(from.job, base.job)
-    this.loading = pick(from.loading, base.loading)
+    this.anomaly = from.anomaly !== undefined ? from.anomaly : (base.anomaly ?? null)
+    this.device = from.device !== undefined ? from.device : (base.device ?? null)
+    this.generator = from.generator !== undefined ? from.generator : (base.generator ?? null)
+    this.worker = from.worker !== undefined ? from.worker : (base.worker ?? null)
+    this.context = from.context !== undefined ? from.context : (base.context ?? null)
+    this.stepping = from.stepping !== undefined ? from.stepping : (base.stepping ?? null)
+    this.alone = from.alone !== undefined ? from.alone : (base.alone ?? null)
+    this.job = from.job !== undefined ? from.job : (base.job ?? null)
+    this.loading = from.loading !== undefined ? from.loading : (base.loading ?? null)
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY
-    this.serving = pick(from.serving, base.serving)
-    this.collected = pick(from.collected, base.collected)
-    this.chain = pick(from.chain, base.chain)
+    this.serving = from.serving !== undefined ? from.serving : (base.serving ?? null)
+    this.collected = from.collected !== undefined ? from.collected : (base.collected ?? null)
+    this.chain = from.chain !== undefined ? from.chain : (base.chain ?? null)
   }
 }
 
 export type ScopePatch = { -readonly [K in keyof Scope]?: Scope[K] }
-
-function pick<T>(first: T | undefined, second: T | undefined): T | null {
-  return first !== undefined ? first : (second ?? null)
-}
 
 const storage = new AsyncLocalStorage<Scope>()
 const outside = new Scope({}, {})

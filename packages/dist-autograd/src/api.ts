@@ -97,7 +97,7 @@ export const distAutograd = {
 } as const
 
 /** Releases it. @returns the passes of its program that were under way. `context` rejects because of them or of an error before, so none is an unhandled rejection. */
-function end(ctx: DistAutogradContext): RootPass[] {
+function end(ctx: DistAutogradContext): readonly RootPass[] {
   const left = ctx.passes.ownUnderWay()
   for (const { given } of left) given.catch(() => {})
   ctx.release()

@@ -12,6 +12,7 @@ import { entries } from '@postgrad/tensor/internal'
 import * as operations from '@postgrad/tensor/operations'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { DistAutogradContainer } from './context/dist-autograd-container.js'
+import type { DistAutogradContext } from './context/dist-autograd-context.js'
 import { postIfAlive, releaseNotice, tellLineage } from './context/notices.js'
 import { AutogradInterceptor, isReply } from './engine/attach.js'
 import { DistEngine } from './engine/dist-engine.js'
@@ -73,37 +74,38 @@ function make(runtime: WorkerRuntime): DistAutograd {
   }
   runtime.intercept(new AutogradInterceptor(self, runtime.ids, container, engine, (...told) => tellLineage(runtime, ...told)))
   installRRefBackward(runtime, container)
-  const take = (type: MessageType, handler: (message: Message, from: WorkerInfo) => void) =>
+  const take = (type: MessageType, handler: (message: Message, from: WorkerInfo, context: DistAutogradContext | undefined) => void) =>
     runtime.handle(type, (message, from) => {
-      const problem = objection(message, from, container, self)
-      if (problem === null) handler(message, from)
+      const context = message.context === null ? undefined : container.find(message.context)
+      const problem = objection(message, from, context, self)
+      if (problem === null) handler(message, from, context)
       else runtime.refuseInvalid(from, type, problem)
     })
-  take(MessageType.PROPAGATE_GRADIENTS, (message, from) => engine.onGradients(message, from))
-  take(MessageType.PASS_REPORT, (message, from) => {
-    const problem = reportObjection(message, container)
-    if (problem === null) engine.roots.onReport(message, from)
+  take(MessageType.PROPAGATE_GRADIENTS, (message, from, context) => engine.onGradients(message, from, context))
+  take(MessageType.PASS_REPORT, (message, from, context) => {
+    const problem = reportObjection(message, context)
+    if (problem === null) engine.roots.onReport(message, from, context)
     else {
       runtime.refuseInvalid(from, MessageType.PASS_REPORT, problem)
       // Its sender takes part, and says it once: nothing else would end the pass before its deadline.
       engine.onUnreadable(message as PassHead, new Error(problem), from)
     }
   })
-  take(MessageType.PASS_ERROR, (message, from) => {
-    acquaint(runtime, container, message.context, from.id)
-    engine.roots.onError(message)
+  take(MessageType.PASS_ERROR, (message, from, context) => {
+    acquaint(runtime, message.context, context, from.id)
+    engine.roots.onError(message, context)
   })
-  take(MessageType.PASS_ABORT, (message, from) => engine.onAbort(message, from))
-  take(MessageType.PASS_COMMIT, (message) => engine.onCommit(message))
+  take(MessageType.PASS_ABORT, (message, from, context) => engine.onAbort(message, from, context))
+  take(MessageType.PASS_COMMIT, (message, _from, context) => engine.onCommit(message, context))
   // Read where it arrives, before its turn (AutogradInterceptor).
   take(MessageType.LINEAGE, () => {})
   for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
     runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))
   }
-  take(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
+  take(MessageType.CLEANUP_CONTEXT, (_message, from, context) => {
     // Unknown here: released before, or never joined. No news (DA-10).
-    if (context !== null && container.find(context) !== undefined) container.release(context, null, from.id)
-    else runtime.idle(from.id)
+    if (context === undefined) runtime.idle(from.id)
+    else container.release(context.contextId, null, from.id)
   })
   runtime.onPeerConnect((peer) => engine.onPeerConnect(peer))
   runtime.onPeerDeath((peer, error) => {
@@ -139,9 +141,8 @@ function askForRelease(runtime: WorkerRuntime, container: DistAutogradContainer,
 }
 
 /** The maker's side of that: it will release the worker too, or has released the context already and says so. */
-function acquaint(runtime: WorkerRuntime, container: DistAutogradContainer, contextId: bigint | null, from: number): void {
+function acquaint(runtime: WorkerRuntime, contextId: bigint | null, context: DistAutogradContext | undefined, from: number): void {
   if (contextId === null || workerOf(contextId) !== runtime.info.id) return
-  const context = container.find(contextId)
   if (context !== undefined) context.knownWorkerIds.add(from)
   else postIfAlive(runtime, from, MessageType.CLEANUP_CONTEXT, [], contextId, null)
 }

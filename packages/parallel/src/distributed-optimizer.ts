@@ -344,10 +344,10 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     return await settled('DistributedOptimizer', 'OPTIMIZER_CREATION_FAILED', [...this.parts.values()])
   }
 
-  private async onAll<T>(op: string, code: string, fn: Ask<T>): Promise<T[]> {
+  private onAll<T>(op: string, code: string, fn: Ask<T>): Promise<T[]> {
     const parts = [...this.parts.values()]
-    if (parts.some(({ optimizer }) => optimizer === null)) await this.optimizers()
-    return await askAll(op, code, parts, fn)
+    const areReady = parts.every(({ optimizer }) => optimizer !== null)
+    return areReady ? askAll(op, code, parts, fn) : this.optimizers().then(() => askAll(op, code, parts, fn))
   }
 
   private async onSome<T>(owners: readonly OwnedGroups[], code: string, fn: Ask<T>): Promise<T[]> {

@@ -91,6 +91,8 @@ export interface Link {
   idle?(): void
   /** Ends the link as if the peer had ended: `onClose` receives `by: 'peer'` and this detail. Frames that were sent may be lost. */
   abandon?(detail: string): void
+  /** True: it delivers all frames in the order of `send`, whatever their `FrameOrder` is, so none needs one. */
+  readonly neverOvertakes?: boolean
   /** The bytes of sent frames that the peer has not taken yet, plus 512 for each frame. The frame that is being sent does not count. Only links with `setPaused` have it. */
   readonly unreadBytes?: number
 }

@@ -47,6 +47,7 @@ type RefPort = MessagePort & { hasRef(): boolean }
 
 class MessagePortLink implements Link {
   readonly name: string
+  readonly neverOvertakes = true
   private readonly port: MessagePort
   private readonly unref: boolean
   private readonly stayAwake: StayAwake | null
@@ -104,7 +105,7 @@ class MessagePortLink implements Link {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
     writer.add(frame)
-    this.flushes.add(onFlushed)
+    if (onFlushed != null) this.flushes.add(onFlushed)
     if (writer.frames >= this.postFramesMax || writer.used >= this.postBytesMax) this.flush()
     else if (writer.frames === 1 && !this.isDelivering) this.endOfTurn.arm()
   }

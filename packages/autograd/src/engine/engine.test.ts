@@ -122,7 +122,7 @@ describe('a pass', () => {
     engine.start(task, root, new InputBuffer(0))
     drain(queue)
     expect(log).toEqual(['right', 'left', 'leaf 82'])
-    expect([task.outstanding, task.notReady.size, task.error]).toEqual([0, 0, null])
+    expect([task.outstanding, task.notReady?.size ?? 0, task.error]).toEqual([0, 0, null])
   })
 
   test('further roots may be counted later, and nothing twice', () => {
@@ -505,7 +505,7 @@ describe('what gathers leaves', () => {
     proceed()
     drain(queue)
     expect(events).toEqual(['target 6 7'])
-    expect([task.outstanding, task.notReady.size, task.error]).toEqual([0, 0, null])
+    expect([task.outstanding, task.notReady?.size ?? 0, task.error]).toEqual([0, 0, null])
     // A node cannot wait after it ran.
     expect(() => task.awaitFrom(late)).toThrow('has not run')
   })

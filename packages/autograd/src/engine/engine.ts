@@ -25,7 +25,7 @@ import {
 } from '@postgrad/tensor/internal'
 
 import { AccumulateGrad } from '../graph/accumulate-grad.js'
-import { applyWatched, isWatched } from '../graph/anomaly.js'
+import { anomalySeen, applyWatched, isWatched } from '../graph/anomaly.js'
 import { giveBackUsed } from '../graph/give-back.js'
 import { dotGradSink, keepable } from '../graph/grad-sink.js'
 import { GraphRoot } from '../graph/graph-root.js'
@@ -65,7 +65,8 @@ export class Engine {
       }
     }
     if (!task.ordered || !shared) return
-    assert(task.notReady.size === 0, 'in an ordered task all roots are known before gradients are delivered')
+    if (task.notReady !== null && task.notReady.size > 0)
+      assert.fail('in an ordered task all roots are known before gradients are delivered')
     task.orders = inputOrders(dependencies.keys(), dependencies, task.heldBack)
   }
 
@@ -83,20 +84,22 @@ export class Engine {
     if (left === undefined) assert.fail(`${node.name} is not part of this pass`)
     if (left === 0) assert.fail(`${node.name} received more gradients than there are edges into it`)
     task.dependencies.set(node, left - 1)
-    const held = task.notReady.size === 0 ? undefined : task.notReady.get(node)
+    const held = task.notReady === null ? undefined : task.notReady.get(node)
     const buffer = held ?? new InputBuffer(node.inputMeta.length)
     const order = task.orders === null ? undefined : task.orders.get(node)?.[edge.inputNr]
     if (order !== undefined) {
-      assert(source !== null, 'in an ordered task the source of a gradient is named')
+      if (source === null) assert.fail('in an ordered task the source of a gradient is named')
       order.admit(buffer, source, edge.inputNr, grad, exclusive)
     } else if (grad !== null) {
       buffer.add(edge.inputNr, grad, exclusive, task.ordered)
     }
     if (left > 1) {
-      if (held === undefined) task.notReady.set(node, buffer)
+      if (held !== undefined) return
+      task.notReady ??= new Map()
+      task.notReady.set(node, buffer)
       return
     }
-    if (held !== undefined) task.notReady.delete(node)
+    if (held !== undefined) task.notReady!.delete(node)
     this.start(task, node, buffer)
   }
 
@@ -108,13 +111,13 @@ export class Engine {
 
   /**
    * Runs one node task: hooks, `apply` under the task's grad mode, checks of what it returned, hooks, release, delivery to the next nodes.
-   * Synchronous, never throws: a failure goes to `task.fail`. Of a failed task it only counts the node task as done.
+   * Synchronous, never throws: a failure goes to `task.fail`. Of a failed task it only counts the node task as done. `gradEnabled` is that of the current scope.
    */
-  evaluate(nodeTask: NodeTask): void {
+  evaluate(nodeTask: NodeTask, gradEnabled = currentScope().gradEnabled): void {
     const { task } = nodeTask
     if (task.error === null) {
       try {
-        if (currentScope().gradEnabled !== task.createGraph) withScope({ gradEnabled: task.createGraph }, () => runTapped(this, nodeTask))
+        if (gradEnabled !== task.createGraph) withScope({ gradEnabled: task.createGraph }, () => runTapped(this, nodeTask))
         else if (tracing === null) run(this, nodeTask)
         else runTapped(this, nodeTask)
       } catch (error) {
@@ -144,7 +147,7 @@ export class Engine {
   drive(task: GraphTask, queue: HeapReadyQueue): void {
     const run = () => {
       for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-        this.evaluate(next)
+        this.evaluate(next, task.createGraph)
         if (task.error !== null) throw task.error
       }
     }
@@ -210,7 +213,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (!leadsToNeeded(task, node)) return
   const fresh = hooks === null && node.returnsFresh
-  const watching = isWatched(node)
+  const watching = anomalySeen && isWatched(node)
   const leaves = task.leftovers !== null && node.nextEdges.some((edge) => edge !== null && !isWanted(edge, task))
   const apart = leaves && node.computesApart && hooks === null && !watching
   // A node that computes all of its gradients at once computes all.

@@ -56,8 +56,8 @@ export class GraphTask implements PassView {
   readonly queue: ReadyQueue
   /** Edges into a node over which nothing has come yet. Every node of the pass has an entry, 0 once it is ready or was a root. */
   readonly dependencies = new Map<Node, number>()
-  /** Nodes that have received some of their gradients. */
-  readonly notReady = new Map<Node, InputBuffer>()
+  /** Nodes that have received some of their gradients. Null: there was none yet, as in a chain. */
+  notReady: Map<Node, InputBuffer> | null = null
   /** For an ordered task: of the nodes that more than two edges lead into, by slot. */
   orders: Map<Node, (InputOrder | undefined)[]> | null = null
   /** Node tasks queued or running. 0 means that the local graph is done, as far as gradients have arrived for it. */
@@ -111,7 +111,7 @@ export class GraphTask implements PassView {
   fail(error: unknown): void {
     if (this.error !== null) return
     this.error = error ?? new Error('a backward pass failed without saying why')
-    this.notReady.clear()
+    this.notReady = null
     if (this.orders !== null) for (const slots of this.orders.values()) for (const order of slots) order?.drop()
     this.orders = null
   }

@@ -1,6 +1,5 @@
 /**
- * The ready queue of a local backward, and of a worker's passes (`ready-nodes.ts` of dist-autograd): highest sequence number first, ties in order of insertion.
- * PyTorch: `ReadyQueue` in `torch/csrc/autograd/engine.h`.
+ * The ready queue of a local backward: highest sequence number first, ties in order of insertion. PyTorch: `ReadyQueue` in `torch/csrc/autograd/engine.h`.
  */
 import { PriorityQueue } from '@postgrad/base/internal'
 import type { NodeTask, ReadyQueue } from './graph-task.js'

@@ -31,7 +31,7 @@ interface Origin {
  * Whether this thread has ever run code in the mode: until then nodes spare the look at their scope, which is what decides, and which would cost 3 % of a small
  * operation. It is never set back: that would gain nothing but time, and nobody says when the last node of a call is made.
  */
-let seen = false
+export let anomalySeen = false
 const origins = new WeakMap<Traced, Origin>()
 const writes = new WeakMap<Storage, { readonly version: number; readonly line: string }>()
 /** The node that runs right now. Running one is synchronous, so nothing of another worker or scope ever sees it. */
@@ -56,12 +56,12 @@ export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: Anomal
 
 /** To be called before a scope with the mode is entered. */
 export function watchScopes(): void {
-  seen = true
+  anomalySeen = true
 }
 
-const isOn = (): boolean => seen && currentScope().anomaly !== null
+const isOn = (): boolean => anomalySeen && currentScope().anomaly !== null
 
-/** Notes where `node` is made, if anybody wants to know. Called by every node's constructor. */
+/** Notes where `node` is made, if anybody wants to know. Called by every node's constructor once the mode was seen. */
 export function noteOrigin(node: Traced): void {
   if (isOn()) origins.set(node, { frames: userFrames(), within: running })
 }
@@ -77,9 +77,9 @@ export function writtenAt(storage: Storage): string {
   return write?.version === storage.version ? ` at ${write.line}` : ''
 }
 
-/** Whether `applyWatched` replaces `node.apply`: in the mode, and for nodes that were made in it. */
+/** Whether `applyWatched` replaces `node.apply`: in the mode, and for nodes that were made in it. Ask only once the mode was seen. */
 export function isWatched(node: Traced): boolean {
-  return seen && (origins.has(node) || currentScope().anomaly !== null)
+  return origins.has(node) || currentScope().anomaly !== null
 }
 
 /** `node.apply`, with what anomaly mode adds. */

@@ -6,7 +6,7 @@
  */
 import type { DType, GradFunction, RemovableHandle, Tensor } from '@postgrad/tensor'
 import type { Memory } from '@postgrad/tensor/internal'
-import { noteOrigin } from './anomaly.js'
+import { anomalySeen, noteOrigin } from './anomaly.js'
 import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
 /** An edge of the graph: it leads a gradient to a node, as the gradient of one of the node's forward outputs. */
@@ -82,7 +82,7 @@ export abstract class Node implements GradFunction<Tensor> {
     this.depth = depth
     this.lineage = null
     this.hooks = null
-    noteOrigin(this)
+    if (anomalySeen) noteOrigin(this)
   }
 
   /** The name of the node, as in PyTorch: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */

@@ -78,7 +78,7 @@ export function gradientEdge(t: Tensor): Edge | null {
 /** The edge of a root that `validateRoots` has passed. */
 export function rootEdge(t: Tensor): Edge {
   const edge = gradientEdge(t)
-  assert(edge !== null, 'a root requires grad')
+  if (edge === null) assert.fail('a root requires grad')
   return edge
 }
 

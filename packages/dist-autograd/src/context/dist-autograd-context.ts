@@ -168,7 +168,8 @@ export class DistAutogradContext {
    * ended, and the caller knows that passes still running concern other parameters. @throws PASS_UNDER_WAY @internal
    */
   checkAwaited(op: string): void {
-    if (currentScope().stepping !== this && this.passes.ownUnderWay().length > 0) throw passUnderWay(this.contextId, op)
+    const scope = currentScope()
+    if (scope.stepping !== this && this.passes.ownUnderWay(scope).length > 0) throw passUnderWay(this.contextId, op)
   }
 
   /**

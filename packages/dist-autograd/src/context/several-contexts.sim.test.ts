@@ -127,9 +127,9 @@ describe('DA-2 the ids of passes', () => {
       for (const id of [0, 1, 2]) {
         const { engine } = cluster.parts(id)
         const onGradients = engine.onGradients.bind(engine)
-        engine.onGradients = (message, from) => {
+        engine.onGradients = (message, from, context) => {
           roots.push([id, workerOf(message.pass!)])
-          onGradients(message, from)
+          onGradients(message, from, context)
         }
       }
       await distAutograd.context(async (ctx) => {

@@ -5,7 +5,7 @@
  */
 import { type Edge, gradientEdge, type InputMeta, metaOfOutput, setHistory, watchScopes } from '@postgrad/autograd/internal'
 import { type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
+import type { IdCounter, Scope, ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { currentServing, functionOf, type Interceptor } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -46,21 +46,18 @@ export class AutogradInterceptor implements Interceptor {
   }
 
   /** @throws CONTEXT_RELEASED for a call; a reply just leaves without its graph, which nobody could use any more */
-  outgoing(message: OutgoingMessage, to: WorkerInfo): void {
-    const context = this.recordingContext(message.type)
+  outgoing(message: OutgoingMessage, to: WorkerInfo, scope: Scope): void {
+    const context = this.recordingContext(message.type, scope)
     if (context !== null) {
       message.context = context.contextId
       if (to.id !== this.self) context.knownWorkerIds.add(to.id)
       if (context.mode === 'fast') message.lineage = FAST_FIELD
     }
     if (message.tensors.length > 0) this.attachSend(context, message, to)
-    if (context === null) return
-    const { anomaly } = currentScope()
-    if (anomaly !== null) setAnomaly(message, anomaly)
+    if (context !== null && scope.anomaly !== null) setAnomaly(message, scope.anomaly)
   }
 
-  private recordingContext(type: MessageType): DistAutogradContext | null {
-    const { context, gradEnabled } = currentScope()
+  private recordingContext(type: MessageType, { context, gradEnabled }: Scope): DistAutogradContext | null {
     if (!(context instanceof DistAutogradContext) || !gradEnabled) return null
     if (!context.released) return context
     if (isReply(type)) return null

@@ -110,7 +110,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
 
   /** PassDriver: this worker is passive, and reports to the root how far it has come; in SMART only at its end. */
   readonly onIdle = ({ sink }: GraphTask): void => {
-    assert(sink instanceof DistPass, 'what a worker runs is of its passes')
+    if (!(sink instanceof DistPass)) assert.fail('what a worker runs is of its passes')
     this.idle(sink)
   }
 
@@ -148,11 +148,10 @@ export class DistEngine implements GradientCarrier, PassDriver {
   // --- messages
 
   /** PROPAGATE_GRADIENTS: gradients of tensors that this worker sent. */
-  onGradients(message: Message, from: WorkerInfo): void {
+  onGradients(message: Message, from: WorkerInfo, context: DistAutogradContext | undefined): void {
     const { context: contextId, pass: passId, autogradId, body } = message
-    assert(contextId !== null && passId !== null && autogradId !== null, 'PROPAGATE_GRADIENTS without its ids')
+    if (contextId === null || passId === null || autogradId === null) assert.fail('PROPAGATE_GRADIENTS without its ids')
     const [grads, how] = body as readonly [readonly (Tensor | null)[], number]
-    const context = this.container.find(contextId)
     if (context === undefined) {
       this.postIfAlive(workerOf(passId), MessageType.PASS_ERROR, [this.container.absent(contextId, 'backward')], contextId, passId)
       return
@@ -196,7 +195,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
       plan = context.mode === 'fast' ? null : readPlan(readGradientField(message, from).plan)
       sends = context.awaitedBy(plan)
     } catch (error) {
-      context.passes.aborted.add(passId)
+      context.passes.refuse(passId)
       this.postIfAlive(root, MessageType.PASS_ERROR, [error], context.contextId, passId)
       return null
     }
@@ -215,8 +214,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
    * Drops the pass. In FAST the abort spreads along the edges of the context: this worker knows all that got gradients from it. In SMART it answers the root,
    * so that later plans need not name the pass.
    */
-  onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
-    const context = contextId === null ? undefined : this.container.find(contextId)
+  onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo, context: DistAutogradContext | undefined): void {
     if (context === undefined || passId === null) return
     if (context.mode === 'smart') this.postIfAlive(from.id, MessageType.PASS_REPORT, NOTHING_DONE, context.contextId, passId)
     if (context.passes.aborted.has(passId)) return
@@ -227,8 +225,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
   }
 
-  onCommit({ context: contextId, pass: passId }: Message): void {
-    const context = contextId === null ? undefined : this.container.find(contextId)
+  onCommit({ pass: passId }: Message, context: DistAutogradContext | undefined): void {
     const pass = passId === null ? undefined : context?.passes.get(passId)
     if (pass !== undefined) context!.passes.absorb(pass)
   }
@@ -308,6 +305,8 @@ function concerns(context: DistAutogradContext, pass: DistPass, worker: WorkerId
   return context.knownWorkerIds.has(worker) || (pass instanceof RootPass && pass.ledger.participants().has(worker))
 }
 
+const NO_FIT = 'they do not fit its tensors'
+
 /** Why these cannot be the gradients of what that send function has sent; null: they can. */
 function misfit(
   { to, inputMeta }: SendRpcBackward,
@@ -318,7 +317,11 @@ function misfit(
 ): string | null {
   if (to !== from) return 'its tensors went to another worker'
   if (how !== pass.how) return 'the pass runs in another way'
-  const fits = (grad: Tensor | null, i: number) =>
-    grad === null || (sameShape(grad.shape, inputMeta[i]!.shape) && grad.dtype === inputMeta[i]!.dtype)
-  return grads.length === inputMeta.length && grads.every(fits) ? null : 'they do not fit its tensors'
+  if (grads.length !== inputMeta.length) return NO_FIT
+  for (let i = 0; i < grads.length; i++) {
+    const grad = grads[i]
+    const { shape, dtype } = inputMeta[i]!
+    if (grad !== null && !(sameShape(grad!.shape, shape) && grad!.dtype === dtype)) return NO_FIT
+  }
+  return null
 }

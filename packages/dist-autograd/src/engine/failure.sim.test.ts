@@ -306,9 +306,9 @@ describe('DA-24 an exception in a node', () => {
       for (const { info } of cluster.workers) {
         const { engine } = cluster.parts(info.id)
         const onAbort = engine.onAbort.bind(engine)
-        engine.onAbort = (message, from) => {
+        engine.onAbort = (message, from, context) => {
           heard[info.id]!++
-          onAbort(message, from)
+          onAbort(message, from, context)
         }
       }
       await distAutograd.context(async (ctx) => {

@@ -301,9 +301,9 @@ describe('DA-17 gradients on their way back', () => {
       const seen: (string | null)[][] = []
       const { engine } = cluster.parts(0)
       const onGradients = engine.onGradients.bind(engine)
-      engine.onGradients = (message, from) => {
+      engine.onGradients = (message, from, context) => {
         seen.push((message.body[0] as (Tensor | null)[]).map((grad) => grad && JSON.stringify(grad.toArray())))
-        onGradients(message, from)
+        onGradients(message, from, context)
       }
       await distAutograd.context(async (ctx) => {
         const [a, b, c] = [wholeLeaf([[1]]), wholeLeaf([[2]]), wholeLeaf([[3]])]
@@ -326,9 +326,9 @@ describe('DA-18 case 39: gradients that need not be copied are not', () => {
       const arrived: Tensor[] = []
       const { engine } = cluster.parts(0)
       const onGradients = engine.onGradients.bind(engine)
-      engine.onGradients = (message, from) => {
+      engine.onGradients = (message, from, context) => {
         arrived.push(...(message.body[0] as Tensor[]))
-        onGradients(message, from)
+        onGradients(message, from, context)
       }
       await distAutograd.context(async (ctx) => {
         const weight = wholeLeaf([[1, 2]])

@@ -2,11 +2,12 @@
  * The nodes that could run, the highest sequence number first. However many there are, one task in the mailbox runs them one after the other, until
  * the mailbox has something more urgent (DA-83): a node costs no turn of the mailbox.
  */
-import { HeapReadyQueue, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
+import type { NodeTask, ReadyQueue } from '@postgrad/autograd/internal'
+import { PriorityQueue } from '@postgrad/base/internal'
 import type { Runnable, WorkerRuntime } from '@postgrad/rpc/internal'
 
 export class MailboxQueue implements ReadyQueue, Runnable {
-  private readonly queue = new HeapReadyQueue()
+  private readonly nodes = new PriorityQueue<NodeTask>()
   private readonly worker: WorkerRuntime
   private readonly priority: number
   private readonly runNodes: (first: NodeTask) => void
@@ -21,20 +22,20 @@ export class MailboxQueue implements ReadyQueue, Runnable {
   }
 
   push(nodeTask: NodeTask): void {
-    this.queue.push(nodeTask)
+    this.nodes.push(nodeTask, nodeTask.node.sequenceNr)
     if (!this.isQueued) this.enqueue()
   }
 
   /** The next node; undefined when it is the mailbox's turn. */
   next(): NodeTask | undefined {
-    return this.queue.size > 0 && this.worker.mayContinue() ? this.queue.pop() : undefined
+    return this.nodes.length > 0 && this.worker.pump.mayContinue() ? this.nodes.pop() : undefined
   }
 
   run(): void {
     try {
-      this.runNodes(this.queue.pop()!)
+      this.runNodes(this.nodes.pop()!)
     } finally {
-      if (this.queue.size > 0) this.enqueue()
+      if (this.nodes.length > 0) this.enqueue()
       else this.isQueued = false
     }
   }

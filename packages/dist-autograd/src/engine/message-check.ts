@@ -5,16 +5,19 @@
 import { type WorkerId, workerOf } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
 import type { DistAutogradContext } from '../context/dist-autograd-context.js'
 import { RootPass } from '../pass/pass.js'
 
-/** Why it is refused; null: it is not. */
-export function objection(message: Message, { id: from }: WorkerInfo, container: DistAutogradContainer, self: WorkerId): string | null {
-  const { type, pass: passId } = message
-  const contextId = message.context as bigint
-  const context = container.find(contextId)
-  const maker = workerOf(contextId)
+/** Why it is refused; null: it is not. `context` is the one that it names; undefined: this worker does not have it. */
+export function objection(
+  { type, context: contextId, pass: passId }: Message,
+  { id: from }: WorkerInfo,
+  context: DistAutogradContext | undefined,
+  self: WorkerId,
+): string | null {
+  // Any worker may send these; what they say is checked where it is used.
+  if (type === MessageType.PROPAGATE_GRADIENTS || type === MessageType.LINEAGE) return null
+  const maker = workerOf(contextId as bigint)
   const root = passId === null ? null : workerOf(passId)
   switch (type) {
     case MessageType.CLEANUP_CONTEXT:
@@ -46,8 +49,8 @@ function whetherTakesPart(context: DistAutogradContext | undefined, passId: bigi
 }
 
 /** Why a report is refused for the workers that it names; null: it is not. */
-export function reportObjection({ context, pass: passId, body }: Message, container: DistAutogradContainer): string | null {
-  const pass = container.find(context as bigint)?.passes.get(passId as bigint)
+export function reportObjection({ pass: passId, body }: Message, context: DistAutogradContext | undefined): string | null {
+  const pass = context?.passes.get(passId as bigint)
   if (!(pass instanceof RootPass) || pass.plan === null) return null
   const { plan, root } = pass
   const stranger = (body[2] as readonly (readonly [WorkerId, number])[]).find(([worker]) => worker !== root && !plan.has(worker))

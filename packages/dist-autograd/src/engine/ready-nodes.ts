@@ -60,7 +60,7 @@ export class ReadyNodes implements ReadyQueue {
     do {
       const { task } = next
       const hadFailed = task.error !== null
-      this.graph.evaluate(next)
+      this.graph.evaluate(next, scope.gradEnabled)
       if (task.error !== null && !hadFailed) this.onError(passOf(next), next)
       next = this.queue.next()
     } while (next !== undefined && this.scopeOf(next) === scope)
@@ -72,7 +72,7 @@ export class ReadyNodes implements ReadyQueue {
    * recorded, as everything else is.
    */
   scopeOf(nodeTask: NodeTask): Scope {
-    const pass = passOf(nodeTask)
+    const pass = nodeTask.task.sink as DistPass
     pass.scope ??= new Scope({ context: this.container.find(pass.contextId) ?? null, gradEnabled: pass.task.createGraph }, this.scope)
     return pass.scope
   }
@@ -81,6 +81,6 @@ export class ReadyNodes implements ReadyQueue {
 /** A worker runs nodes of its passes, which are the sinks of their gradients. */
 export function passOf({ task }: NodeTask): DistPass {
   const { sink } = task
-  assert(sink instanceof DistPass, 'a node task of a worker is part of a distributed pass')
+  if (!(sink instanceof DistPass)) assert.fail('a node task of a worker is part of a distributed pass')
   return sink
 }

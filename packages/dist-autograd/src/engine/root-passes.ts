@@ -4,9 +4,9 @@
  */
 import { type Engine, type GraphRoot, graphRoot, InputBuffer, validateRoots } from '@postgrad/autograd/internal'
 import { isPostgradError, localOf, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, onAbort, timeLimit, withScope } from '@postgrad/base/internal'
+import { currentScope, onAbort, type Scope, timeLimit, withScope } from '@postgrad/base/internal'
 import { Future, type WorkerInfo } from '@postgrad/rpc'
-import { currentServing, type OwnWait, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
+import { type OwnWait, type ServedCall, servedIn, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions } from '@postgrad/tensor/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
@@ -75,31 +75,39 @@ export class RootPasses implements BackwardRunner {
     const plan = context.mode === 'fast' ? null : this.plan(context, root)
     const death = this.deathAmong(plan === null ? context.knownWorkerIds : plan.workers())
     if (death !== null) throw death
-    const timeoutMs = this.timeLeft(options.timeoutMs ?? this.runtime.rpcTimeoutMs)
-    const givenUp = currentServing()?.givenUp ?? null
+    const scope = currentScope()
+    const timeoutMs = this.timeLeft(options.timeoutMs ?? this.runtime.rpcTimeoutMs, scope)
+    const serving = servedIn(scope)
+    const givenUp = serving?.givenUp ?? null
     if (givenUp !== null) throw passGivenUp(givenUp)
     if (signal?.aborted === true) throw passCancelled(signal.reason)
     this.commitEnded(context)
 
     const sends = context.awaitedBy(plan)
     const how = (retainGraph ? KEEP_GRAPH : 0) | (createGraph ? CREATE_GRAPH : 0)
-    const pass = new RootPass(this.runtime.ids.take(), context.contextId, how, plan, sends, this.driver)
+    const pass = new RootPass(this.runtime.ids.take(), context.contextId, how, plan, sends, this.driver, scope)
     this.graph.computeDependencies(pass.task, [root, ...sends])
-    pass.endWait = this.awaitEnd(context, pass, timeoutMs, signal)
+    pass.endWait = this.awaitEnd(context, pass, timeoutMs, serving, signal)
     context.passes.set(pass.id, pass)
     this.graph.start(pass.task, root, new InputBuffer(0))
     return pass
   }
 
   /** Ends a pass from outside: by its deadline, its caller's signal, or the cancellation of the call that it is in. Returns what ends the wait. */
-  private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
+  private awaitEnd(
+    context: DistAutogradContext,
+    pass: RootPass,
+    timeoutMs: number,
+    serving: ServedCall | null,
+    signal: AbortSignal | undefined,
+  ): () => void {
     const wait: OwnWait = {
       op: 'backward',
       about: () => this.whatIsMissing(context, pass),
       onError: (error) => this.fail(context, pass, isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
       timedOut: () => this.timedOut(pass, timeoutMs),
     }
-    const endWait = this.runtime.requests.wait(wait, timeoutMs)
+    const endWait = this.runtime.requests.wait(wait, timeoutMs, serving)
     if (signal === undefined) return endWait
     const unlisten = onAbort(signal, () => this.fail(context, pass, passCancelled(signal.reason)))
     return () => {
@@ -117,8 +125,9 @@ export class RootPasses implements BackwardRunner {
   }
 
   /** In ms: never longer than what is left to the call that is being served. @throws TIMEOUT_INVALID */
-  private timeLeft(timeoutMs: number): number {
-    return Math.min(timeLimit('backward', timeoutMs), Math.max(0, currentScope().deadlineMs - this.runtime.clock.now()))
+  private timeLeft(timeoutMs: number, { deadlineMs }: Scope): number {
+    const limitMs = timeLimit('backward', timeoutMs)
+    return deadlineMs === Number.POSITIVE_INFINITY ? limitMs : Math.min(limitMs, Math.max(0, deadlineMs - this.runtime.clock.now()))
   }
 
   /** @throws LINEAGE_INCOMPLETE */
@@ -146,10 +155,11 @@ export class RootPasses implements BackwardRunner {
   }
 
   /** PASS_REPORT: how far a worker has come. */
-  onReport({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
-    const [context, pass] = this.rootPass(contextId, passId)
-    if (context === null || pass === null) {
-      if (contextId !== null && passId !== null) this.container.find(contextId)?.passes.heardOfAbort(from.id, localOf(passId))
+  onReport({ pass: passId, body }: Message, from: WorkerInfo, context: DistAutogradContext | undefined): void {
+    if (context === undefined || passId === null) return
+    const pass = context.passes.get(passId)
+    if (!(pass instanceof RootPass)) {
+      context.passes.heardOfAbort(from.id, localOf(passId))
       return
     }
     const [version, received, sent, missingCount, missingSample] = body as [number, number, PassReport['sent'], number, MissingSend[]]
@@ -158,9 +168,9 @@ export class RootPasses implements BackwardRunner {
   }
 
   /** PASS_ERROR: a worker has failed. */
-  onError({ context: contextId, pass: passId, body }: Message): void {
-    const [context, pass] = this.rootPass(contextId, passId)
-    if (context !== null && pass !== null) this.fail(context, pass, body[0])
+  onError({ pass: passId, body }: Message, context: DistAutogradContext | undefined): void {
+    const pass = passId === null ? undefined : context?.passes.get(passId)
+    if (pass instanceof RootPass) this.fail(context!, pass, body[0])
   }
 
   /** Once the root itself is passive: is everybody? */
@@ -207,12 +217,6 @@ export class RootPasses implements BackwardRunner {
       if (worker !== this.self) postIfAlive(this.runtime, worker, MessageType.PASS_ABORT, [error], context.contextId, pass.id)
     }
     pass.fail(error)
-  }
-
-  private rootPass(contextId: bigint | null, passId: bigint | null): [DistAutogradContext, RootPass] | [null, null] {
-    const context = contextId === null ? undefined : this.container.find(contextId)
-    const pass = passId === null ? undefined : context?.passes.get(passId)
-    return pass instanceof RootPass ? [context!, pass] : [null, null]
   }
 
   /** Says what a pass waits for. */

@@ -20,13 +20,17 @@ export interface EndedPass {
 }
 
 const NONE: readonly PassGradients[] = Object.freeze([])
+const NO_PASSES: readonly RootPass[] = Object.freeze([])
+// Contexts are many and small, and few abort a pass: nothing is put into these two.
+const NO_IDS = new Set<bigint>()
+const NO_ABORTS = new Map<number, Set<WorkerId>>()
 
 /** By id: passes that this worker takes part in and does not know to have ended. */
 export class ContextPasses extends Map<bigint, DistPass> {
   /** Messages of these are dropped. Freed with the context; an aborted pass costs one entry. */
-  readonly aborted = new Set<bigint>()
+  aborted = NO_IDS
   /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. */
-  readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
+  abortsUnderWay = NO_ABORTS
   /** Of those whose root this worker is. */
   ended: EndedPass[] = []
   /** Called when this worker's gradients of a pass are final (DA-60); null until somebody asks. */
@@ -35,8 +39,8 @@ export class ContextPasses extends Map<bigint, DistPass> {
   private readonly sums = new GradientSums()
 
   /** Those that the running program (the served call, or code outside of all calls) has begun here: it awaits them, as in a `Promise.all`, or has forgotten to. */
-  ownUnderWay(): RootPass[] {
-    const { worker, serving } = currentScope()
+  ownUnderWay({ worker, serving } = currentScope()): readonly RootPass[] {
+    if (this.size === 0) return NO_PASSES
     const isOwn = ({ begunIn }: RootPass): boolean => begunIn.worker === worker && begunIn.serving === serving
     return [...this.values()].filter((pass) => pass instanceof RootPass && !pass.failed && isOwn(pass)) as RootPass[]
   }
@@ -54,9 +58,15 @@ export class ContextPasses extends Map<bigint, DistPass> {
     this.sums.add(pass.gradients)
   }
 
+  /** Messages of that pass are dropped from now on. */
+  refuse(passId: bigint): void {
+    if (this.aborted === NO_IDS) this.aborted = new Set()
+    this.aborted.add(passId)
+  }
+
   /** Whatever comes of that pass is dropped from now on. */
   abort(passId: bigint, error: unknown): void {
-    this.aborted.add(passId)
+    this.refuse(passId)
     this.get(passId)?.task.fail(error)
     this.delete(passId)
   }
@@ -66,7 +76,9 @@ export class ContextPasses extends Map<bigint, DistPass> {
     this.abort(id, error)
     const unaware = new Set(plan?.workers())
     unaware.delete(workerOf(id))
-    if (unaware.size > 0) this.abortsUnderWay.set(localOf(id), unaware)
+    if (unaware.size === 0) return
+    if (this.abortsUnderWay === NO_ABORTS) this.abortsUnderWay = new Map()
+    this.abortsUnderWay.set(localOf(id), unaware)
   }
 
   /** That worker knows of the abort, or has died. */

@@ -30,7 +30,8 @@ interface Sum {
 }
 
 export class GradientSums {
-  private readonly leaves = new Map<Tensor, LeafSum>()
+  /** Null until somebody asks, as few workers do. */
+  private leaves: Map<Tensor, LeafSum> | null = null
   /** Of passes that have ended. They are only looked at when somebody asks. */
   private ended: PassGradients[] = []
 
@@ -53,7 +54,7 @@ export class GradientSums {
       }
     }
     const sums = new Map<Tensor, Tensor>()
-    for (const [leaf, of] of this.leaves) {
+    for (const [leaf, of] of this.leaves ?? NO_LEAVES) {
       const sum = of.with(parts?.get(leaf) ?? NONE)
       if (sum !== null) sums.set(leaf, sum)
     }
@@ -61,6 +62,7 @@ export class GradientSums {
   }
 
   private leaf(leaf: Tensor): LeafSum {
+    this.leaves ??= new Map()
     let sum = this.leaves.get(leaf)
     if (sum === undefined) {
       sum = new LeafSum()
@@ -70,12 +72,13 @@ export class GradientSums {
   }
 
   clear(): void {
-    this.leaves.clear()
+    this.leaves = null
     this.ended = []
   }
 }
 
 const NONE: readonly Tensor[] = Object.freeze([])
+const NO_LEAVES: readonly (readonly [Tensor, LeafSum])[] = Object.freeze([])
 
 class LeafSum {
   /** Gradients of passes that have ended, unless they are part of `written` for good. */

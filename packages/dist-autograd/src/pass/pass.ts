@@ -19,7 +19,7 @@ import {
   runPostAccumulateHooks,
 } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
+import { isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-field.js'
@@ -88,7 +88,7 @@ export class DistPass implements GradSink, AwaitablePass {
 
   /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
   accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void {
-    assert(!this.gradients.has(variable), 'a leaf has one AccumulateGrad, which runs once per pass')
+    if (this.gradients.has(variable)) assert.fail('a leaf has one AccumulateGrad, which runs once per pass')
     this.gradients.set(variable, this.task.createGraph && grad.requiresGrad ? (exclusive ? grad : grad.clone()) : keepable(grad, exclusive))
     // They find it in `currentContext().gradients()`. PyTorch: DistAccumulateGradCaptureHook.
     runPostAccumulateHooks(variable)
@@ -146,7 +146,7 @@ export class DistPass implements GradSink, AwaitablePass {
   gather(): void {
     this.gathered = true
     this.task.dependencies.clear()
-    this.task.notReady.clear()
+    this.task.notReady = null
   }
 }
 
@@ -157,14 +157,23 @@ export class RootPass extends DistPass {
   /** Its program's promise: `ended`, or that the optimizers have stepped, too. */
   given: Promise<void>
   /** The scope of its beginning, which differs between programs. */
-  readonly begunIn: Scope = currentScope()
+  readonly begunIn: Scope
   override readonly stores = new AsyncResource('BackwardPass')
   /** Ends the wait for a deadline, a signal, a call that is cancelled. */
   endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
 
-  constructor(id: bigint, contextId: bigint, how: number, plan: PassPlan | null, sends: Iterable<SendRpcBackward>, driver: PassDriver) {
+  constructor(
+    id: bigint,
+    contextId: bigint,
+    how: number,
+    plan: PassPlan | null,
+    sends: Iterable<SendRpcBackward>,
+    driver: PassDriver,
+    begunIn: Scope,
+  ) {
     super(id, contextId, how, plan, sends, driver)
+    this.begunIn = begunIn
     this.ended = new Promise<void>((resolve, reject) => {
       this.settle = { resolve, reject }
     })

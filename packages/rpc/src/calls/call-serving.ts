@@ -28,6 +28,7 @@ export class CallServing {
 
   readonly callWork: Work = {
     endsAtDeadline: true,
+    runsProgram: true,
     run: ({ message: { body } }) => {
       const { registry, info } = this.core
       return runExposed(registry.lookup(body[0] as string, info.name), body[1] as readonly unknown[])
@@ -38,7 +39,7 @@ export class CallServing {
 
   /** The call's end, now or later, runs in its own scope. */
   serve(call: IncomingCall, work: Work): void {
-    const { clock, messages } = this.core
+    const { clock, messages, requests } = this.core
     const { message, peer, expiresMs, unconfirmed, givenUp } = call
     call.work = work
     if (expiresMs !== Number.POSITIVE_INFINITY && clock.now() > expiresMs) {
@@ -60,8 +61,9 @@ export class CallServing {
     }
     this.count++
     call.state = 'running'
-    if (unconfirmed === null) inOwnScope(scope, this.start, call)
-    else inScope(scope, () => this.startConfirmed(call, unconfirmed))
+    if (unconfirmed !== null) inScope(scope, () => this.startConfirmed(call, unconfirmed))
+    else if (work.runsProgram || requests.around !== null) inOwnScope(scope, this.start, call)
+    else inScope(scope, this.start, call)
   }
 
   private scopeOf(call: IncomingCall): Scope {

@@ -4,7 +4,7 @@
  */
 import type { DeadLetter } from '@postgrad/actor/internal'
 import type { DeathCause, PostgradError, WorkerId } from '@postgrad/base'
-import type { ScopePatch } from '@postgrad/base/internal'
+import type { Scope, ScopePatch } from '@postgrad/base/internal'
 import type { Message, OutgoingMessage } from '@postgrad/wire/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Incoming, IncomingCall } from './incoming-call.js'
@@ -15,7 +15,7 @@ import type { ServedCall } from './served-call.js'
 /** The hooks of another package into the messages of calls, remote calls, fetches and their replies, as of distributed autograd. */
 export interface Interceptor {
   /** In the sender's scope, after the message's tensors were found and before its bytes are made. A throw fails the call or the reply. */
-  outgoing?(message: OutgoingMessage, to: WorkerInfo): void
+  outgoing?(message: OutgoingMessage, to: WorkerInfo, scope: Scope): void
   /** The message of an earlier `outgoing` was not sent after all. Whatever was noted of it is void. */
   unsent?(message: OutgoingMessage): void
   /**

@@ -66,6 +66,8 @@ export class IncomingMessage implements Incoming {
 export interface Work {
   /** Whether its caller waits for the answer no longer than until the deadline. */
   readonly endsAtDeadline: boolean
+  /** Whether `run` runs a function of the program, which may enter stores of its own. */
+  readonly runsProgram: boolean
   run(call: IncomingCall): unknown
   done(call: IncomingCall, value: unknown): void
   failed(call: IncomingCall, error: unknown): void

@@ -1,6 +1,7 @@
 /**
  * The order of messages on the way to a peer: which must keep it, and which may overtake a large one under way (`FrameOrder` in transport's `link.ts`). Messages keep
- * the order that the mailbox promises (actor's SPEC.md, MB-2 and MB-4), and no other. `message-path.ts` asks for each that it sends. Rules ORD-1 to ORD-5 in SPEC.md.
+ * the order that the mailbox promises (actor's SPEC.md, MB-2 and MB-4), and no other. `message-path.ts` asks for each message that it sends by a link on which frames
+ * may overtake. Rules ORD-1 to ORD-5 in SPEC.md.
  *
  *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 15: contexts and RRefs, by their ids
  *

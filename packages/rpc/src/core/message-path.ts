@@ -11,9 +11,10 @@
 import { types } from 'node:util'
 import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
-import { Lane, type MessageLane, plainText } from '@postgrad/base/internal'
+import { currentScope, Lane, type MessageLane, plainText, type Scope } from '@postgrad/base/internal'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame, OnFlushed } from '@postgrad/transport'
+import { EVERY_ORDER } from '@postgrad/transport/internal'
 import {
   Codec,
   MESSAGE_TABLE,
@@ -135,9 +136,9 @@ export class MessagePath implements Taker {
     if (peer.link?.closed) throw peers.diedError(peer, op)
   }
 
-  /** Runs the interceptors over a message that is about to be sent. */
-  intercept(out: OutgoingMessage, peer: Peer): void {
-    for (const interceptor of this.interceptors) interceptor.outgoing?.(out, peer.info)
+  /** Runs the interceptors over a message that is about to be sent. `scope` is the current one. */
+  intercept(out: OutgoingMessage, peer: Peer, scope: Scope): void {
+    for (const interceptor of this.interceptors) interceptor.outgoing?.(out, peer.info, scope)
   }
 
   /** It is not sent after all. */
@@ -154,7 +155,7 @@ export class MessagePath implements Taker {
       const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
       const bytes = bytesOf(frame)
       // First: what the link refuses, since no peer would take so much, the peer will not count either.
-      if (link !== null) link.send(frame, orderOf(out, frame), onFlushed)
+      if (link !== null) link.send(frame, link.neverOvertakes === true ? EVERY_ORDER : orderOf(out, frame), onFlushed)
       if (observer !== null) observer.sent(peer.info.name, out)
       const number = ledger.onSent(out.type, bytes)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
@@ -171,7 +172,7 @@ export class MessagePath implements Taker {
       throw error
     } finally {
       // For messages read while this one was written.
-      this.progress.tell(peer)
+      if (ledger.isDue) this.progress.tell(peer)
     }
   }
 
@@ -198,7 +199,7 @@ export class MessagePath implements Taker {
   sendFor(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], op: string): void {
     const out = this.prepare(peer, type, body, op)
     out.requestId = requestId
-    if (INTERCEPTED.has(type)) this.intercept(out, peer)
+    if (INTERCEPTED.has(type)) this.intercept(out, peer, currentScope())
     this.send(peer, out)
   }
 

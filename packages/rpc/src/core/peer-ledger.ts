@@ -58,12 +58,14 @@ export class PeerLedger {
 
   /** Where a request to the peer counts until it begins; null: it needs no room. */
   outgoingOf(type: MessageType): OutgoingCalls | null {
-    return isCall(type) ? this.outgoing : type === MessageType.RREF_FETCH ? this.outgoingFetches : null
+    if (type === MessageType.CALL || type === MessageType.REMOTE_CALL) return this.outgoing
+    return type === MessageType.RREF_FETCH ? this.outgoingFetches : null
   }
 
   /** Where a request of the peer counts until it begins. */
   incomingOf(type: MessageType): IncomingCalls | null {
-    return isCall(type) ? this.incoming : type === MessageType.RREF_FETCH ? this.incomingFetches : null
+    if (type === MessageType.CALL || type === MessageType.REMOTE_CALL) return this.incoming
+    return type === MessageType.RREF_FETCH ? this.incomingFetches : null
   }
 
   get received(): number {

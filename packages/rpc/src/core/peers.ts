@@ -82,9 +82,9 @@ export class Peers {
   /** Also one that is dead. @throws UNKNOWN_WORKER */
   resolve(target: Target, op = 'call'): Peer {
     const id = typeof target === 'string' ? this.idsByName.get(target) : typeof target === 'number' ? target : target?.id
-    const info = id === undefined ? undefined : this.infoOf(id)
-    if (info !== undefined && (typeof target !== 'object' || target.name === info.name))
-      return this.byId.get(info.id) ?? this.departed(info)
+    const peer = id === undefined ? undefined : this.byId.get(id)
+    const info = peer?.info ?? (id === undefined ? undefined : this.infoOf(id))
+    if (info !== undefined && (typeof target !== 'object' || target.name === info.name)) return peer ?? this.departed(info)
     throw unknownWorker(
       op,
       target,

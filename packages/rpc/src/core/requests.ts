@@ -72,7 +72,7 @@ export abstract class OutgoingRequest implements PendingCall, Canceller {
 
 /** A request whose answer is a future: of a call that is the value, of the protocol of references the message itself. */
 class FutureRequest<T> extends OutgoingRequest {
-  private readonly future: Future<T>
+  protected readonly future: Future<T>
   private readonly read: (message: Message) => T
 
   constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T) {
@@ -86,6 +86,24 @@ class FutureRequest<T> extends OutgoingRequest {
   }
 
   onError(error: unknown): void {
+    this.future.reject(error)
+  }
+}
+
+/** A request about a reference. Its error gives way to that of the reference, which the peer may send in the same turn, after its answer. */
+class ReferenceRequest<T> extends FutureRequest<T> {
+  private readonly errorOf: (error: unknown) => unknown
+
+  constructor(peer: Peer, op: string, future: Future<T>, read: (message: Message) => T, errorOf: (error: unknown) => unknown) {
+    super(peer, op, future, read)
+    this.errorOf = errorOf
+  }
+
+  override onError(error: unknown): void {
+    void Promise.resolve().then(() => this.future.reject(this.errorOf(error)))
+  }
+
+  onCancelled(error: unknown): void {
     this.future.reject(error)
   }
 }
@@ -140,12 +158,13 @@ export class Requests {
   start(request: OutgoingRequest, type: MessageType, body: readonly unknown[], { timeoutMs, signal, ordered }: CallOptions): void {
     const { messages } = this
     const { peer, op } = request
-    const leftMs = this.timeLeft(timeoutMs, op, peer.info)
+    const scope = currentScope()
+    const leftMs = this.timeLeft(timeoutMs, op, peer.info, scope)
     checkSignal(signal, op, peer.info)
     const out = messages.prepare(peer, type, body, op)
     if (ordered === false) out.isUnordered = true
     request.mark(out)
-    if (INTERCEPTED.has(type)) messages.intercept(out, peer)
+    if (INTERCEPTED.has(type)) messages.intercept(out, peer, scope)
     const requestId = this.nextRequest++
     out.requestId = requestId
     request.requestId = requestId
@@ -153,7 +172,6 @@ export class Requests {
     if (leftMs !== Number.POSITIVE_INFINITY) out.deadlineMs = leftMs
     const waiting: PendingCall = this.around === null ? request : this.observed(this.around, request, out)
     waiting.reply = MESSAGE_TABLE[type].reply
-    const scope = currentScope()
     if (scope.chain !== null) setChain(out, scope.chain)
     peer.pending.add(requestId, waiting, leftMs, servedIn(scope))
     try {
@@ -165,7 +183,10 @@ export class Requests {
     }
   }
 
-  /** The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply. */
+  /**
+   * The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply. `errorOf`, for a request about a
+   * reference, may give another error for the one that ends the request.
+   */
   ask<T>(
     peer: Peer,
     type: MessageType,
@@ -173,15 +194,16 @@ export class Requests {
     op: string,
     options: CallOptions,
     read: (message: Message) => T,
+    errorOf: ((error: unknown) => unknown) | null = null,
   ): Future<T> {
     const future = new Future<T>()
     try {
-      const request = new FutureRequest(peer, op, future, read)
+      const request = errorOf === null ? new FutureRequest(peer, op, future, read) : new ReferenceRequest(peer, op, future, read, errorOf)
       this.start(request, type, body, options)
       future.cancelWith(request)
       if (options.signal !== undefined) future.cancelOn(options.signal)
     } catch (error) {
-      future.reject(error)
+      future.reject(errorOf === null ? error : errorOf(error))
     }
     return future
   }
@@ -199,10 +221,9 @@ export class Requests {
    * The time that a call may take: its own, and never more than what is left to the call that is being served.
    * @throws RPC_TIMEOUT, and CALL_CANCELLED when that one has been cancelled
    */
-  timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo): number {
+  timeLeft(timeoutOption: number | undefined, op: string, to: WorkerInfo, scope = currentScope()): number {
     const { rpcTimeoutMs, clock, isClosed } = this.host
     const own = timeLimit(op, timeoutOption ?? rpcTimeoutMs)
-    const scope = currentScope()
     let left = own
     if (scope.deadlineMs !== Number.POSITIVE_INFINITY) {
       left = Math.min(own, scope.deadlineMs - clock.now())
@@ -213,8 +234,8 @@ export class Requests {
     return left
   }
 
-  /** Begins a wait and returns what ends it. @throws RPC_SHUT_DOWN */
-  wait(wait: OwnWait, timeoutMs: number): () => void {
+  /** Begins a wait, which is part of the call `parent`, and returns what ends it. @throws RPC_SHUT_DOWN */
+  wait(wait: OwnWait, timeoutMs: number, parent = currentServing()): () => void {
     if (this.host.isClosed) throw shutDownError(wait.op, this.host.info)
     const requestId = this.nextRequest++
     const waiting: PendingCall = {
@@ -226,7 +247,7 @@ export class Requests {
       onError: (error) => wait.onError(error),
       timedOut: (isInherited) => wait.timedOut(isInherited),
     }
-    this.waits.add(requestId, waiting, timeoutMs, currentServing())
+    this.waits.add(requestId, waiting, timeoutMs, parent)
     return () => {
       this.waits.take(requestId)
     }

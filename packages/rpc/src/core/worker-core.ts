@@ -331,11 +331,6 @@ export abstract class WorkerCore implements RequestsHost {
     this.pump.wake()
   }
 
-  /** Whether a running task of the highest priority may continue after a step, since nothing else has its turn. If not, it pushes itself again. */
-  mayContinue(): boolean {
-    return this.pump.mayContinue()
-  }
-
   /** Runs `fn` in this worker's own scope, after the calls that wait in the mailbox. */
   later(fn: () => void): void {
     this.pump.mailbox.push(Lane.call, { run: () => inOwnScope(this.scope, fn) })

@@ -85,6 +85,7 @@ class ReferenceServing {
   private readonly remoteWork: Work = {
     // A remote call's deadline is for its confirmation alone.
     endsAtDeadline: false,
+    runsProgram: true,
     run: (call) => {
       const { body } = call.message
       const { target, isClass } = this.core.registry.lookup(body[0] as string, this.core.info.name)
@@ -97,8 +98,13 @@ class ReferenceServing {
 
   private readonly fetchWork: Work = {
     endsAtDeadline: true,
+    runsProgram: false,
     // As long as the one who asks waits, and no default of this worker's.
-    run: ({ message }) => this.rrefs.lookup(message.body[0] as bigint).toHere({ timeoutMs: 0 }),
+    run: ({ message }) => {
+      const owner = this.rrefs.lookup(message.body[0] as bigint)
+      // Nearly always. It leaves in this turn then, without a promise.
+      return owner.hasValue ? owner.localValue() : owner.toHere({ timeoutMs: 0 })
+    },
     done: (call, value) => this.serving.callWork.done(call, value),
     failed: (call, error) => this.serving.callWork.failed(call, error),
   }

@@ -205,12 +205,20 @@ export class RRefContext implements ReferenceHooks {
     return isPostgradError(user.failure, 'WORKER_DIED') ? (death ?? user.failure) : (user.failure ?? death)
   }
 
-  /** Asks the owner of a reference. Does not throw. */
-  ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message> {
+  /** Asks the owner of a reference, which lives until the reply, and the value with it. The error of a reference that has failed comes before others. Does not throw. */
+  ask<T>(
+    user: UserRRef,
+    type: MessageType,
+    body: readonly unknown[],
+    op: string,
+    options: RRefOptions,
+    read: (message: Message) => T,
+  ): Future<T> {
+    const errorOf = (error: unknown): unknown => user.failure ?? error
     try {
-      return this.core.requests.ask(this.core.peers.resolve(user.owner().id), type, body, op, options, itself)
+      return this.core.requests.ask(this.core.peers.resolve(user.owner().id), type, body, op, options, read, errorOf)
     } catch (error) {
-      return Future.rejected(error)
+      return Future.rejected(errorOf(error))
     }
   }
 
@@ -400,7 +408,7 @@ export class RRefContext implements ReferenceHooks {
       this.track(user)
       try {
         const op = 'sharing an RRef'
-        const { body } = await this.ask(user, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], op, { timeoutMs: 0 })
+        const { body } = await this.ask(user, MessageType.RREF_FORK_REQUEST, [rrefId, forkId], op, { timeoutMs: 0 }, itself)
         if (body[0] !== forkId) throw invalid(op, rrefId)
         this.confirm(user)
       } catch (error) {

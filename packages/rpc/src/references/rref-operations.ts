@@ -26,7 +26,14 @@ interface Counting {
   readonly caller: Caller
   readonly runBackward: RRefProtocol['backward']
   unusable(user: UserRRef, op: string): unknown
-  ask(user: UserRRef, type: MessageType, body: readonly unknown[], op: string, options: RRefOptions): Future<Message>
+  ask<T>(
+    user: UserRRef,
+    type: MessageType,
+    body: readonly unknown[],
+    op: string,
+    options: RRefOptions,
+    read: (message: Message) => T,
+  ): Future<T>
   disposeUser(user: UserRRef): void
 }
 
@@ -51,20 +58,7 @@ export class RRefOperations implements RRefProtocol {
     }
     const problem = this.rrefs.unusable(user, 'toHere')
     if (problem !== null) return Future.rejected(problem)
-    const future = new Future<T>()
-    const reply = this.rrefs.ask(user, MessageType.RREF_FETCH, [user.rrefId], 'toHere', options)
-    // The reference is named here so that it lives until the reply, and the owner's value with it.
-    reply.then(
-      (message) => future.resolve(message.body[0] as T),
-      (error) => future.reject(user.failure ?? error),
-    )
-    future.cancelWith({
-      cancel: (reason) => {
-        reply.cancel(reason)
-        future.reject(callCancelled('toHere', user.owner(), reason))
-      },
-    })
-    return future
+    return this.rrefs.ask(user, MessageType.RREF_FETCH, [user.rrefId], 'toHere', options, ({ body }) => body[0] as T)
   }
 
   awaitValue<T>(owner: OwnerRRef<T>, options: RRefOptions): Future<T> {
