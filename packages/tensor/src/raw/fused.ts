@@ -27,7 +27,10 @@ export function stepInto(op: OpsOf<'step'>, p: Tensor, grad: Tensor, states: rea
 }
 
 /** A step of a recurrent layer, or back through one, as `kernels/table/operands.ts` defines it. False as well where a tensor is not dense. */
-export function cellInto(op: OpsOf<'lstmCell' | 'lstmCellBackward' | 'gruCell' | 'gruCellBackward'>, ...operands: readonly Tensor[]): boolean {
+export function cellInto(
+  op: OpsOf<'lstmCell' | 'lstmCellBackward' | 'gruCell' | 'gruCellBackward'>,
+  ...operands: readonly Tensor[]
+): boolean {
   const kernel = fusedKernel(op, operands[0]!)
   if (kernel === null) return false
   for (const x of operands) if (!x.isContiguous) return false

@@ -32,5 +32,12 @@ const movement = { ...copies, ...moves }
 export const MOVEMENT: ReadonlySet<string> = new Set(Object.keys(movement))
 
 function createTable(gpu: KernelCompiler): KernelCells {
-  return { ...elementwise.cells(gpu), ...movement, ...rows.cells(gpu), ...products.cells(gpu), ...neural.cells(gpu), ...fusedCells(FUSED_OPS) }
+  return {
+    ...elementwise.cells(gpu),
+    ...movement,
+    ...rows.cells(gpu),
+    ...products.cells(gpu),
+    ...neural.cells(gpu),
+    ...fusedCells(FUSED_OPS),
+  }
 }

@@ -1,5 +1,14 @@
 /** The oracle of fused kernels: steps of optimizers with each operation rounded, recurrent steps and attention in double precision. Part of `oracle.suite.ts`. */
-import type { Attention, AttentionBackward, GruCell, GruCellBackward, LstmCell, LstmCellBackward, Operand, Step } from '../table/operands.js'
+import type {
+  Attention,
+  AttentionBackward,
+  GruCell,
+  GruCellBackward,
+  LstmCell,
+  LstmCellBackward,
+  Operand,
+  Step,
+} from '../table/operands.js'
 import { unsupported } from '../table/table.js'
 
 /** Element i of a dense operand. */
@@ -42,8 +51,7 @@ const RULES = {
     const quotient = round(g / rootPlus(round, v, eps))
     return states.has(2) ? states.write(2, round(round(states.read(2) * round(momentum)) + quotient)) : quotient
   },
-  adagradStep: (round, g, states, [eps = 0]) =>
-    round(g / rootPlus(round, states.write(0, round(states.read(0) + round(g * g))), eps)),
+  adagradStep: (round, g, states, [eps = 0]) => round(g / rootPlus(round, states.write(0, round(states.read(0) + round(g * g))), eps)),
 } satisfies Readonly<Record<string, Rule>>
 
 const step =
@@ -69,7 +77,10 @@ const step =
 const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x))
 
 /** Calls `f` for each element of h, with its place there, and functions to the places of part k side by side in a row, and one after the other. */
-function eachOfRows(h: Operand, f: (i: number, beside: (k: number, parts: number) => number, after: (k: number) => number, j: number) => void) {
+function eachOfRows(
+  h: Operand,
+  f: (i: number, beside: (k: number, parts: number) => number, after: (k: number) => number, j: number) => void,
+) {
   const [rows, width] = h.shape as readonly [number, number]
   for (let row = 0; row < rows; row++) {
     for (let j = 0; j < width; j++) {
@@ -134,7 +145,14 @@ function rowOf(x: Operand, a: number, b: number, row: number): number[] {
 const dot = (x: readonly number[], y: readonly number[]): number => x.reduce((sum, value, i) => sum + value * y[i]!, 0)
 
 /** The shares of one query. */
-function sharesOf(query: readonly number[], keys: readonly number[][], mask: Operand | null, places: readonly number[], scale: number, isCausal: boolean) {
+function sharesOf(
+  query: readonly number[],
+  keys: readonly number[][],
+  mask: Operand | null,
+  places: readonly number[],
+  scale: number,
+  isCausal: boolean,
+) {
   const [a, b, row] = places as readonly [number, number, number]
   const masks = mask === null ? null : rowOf(mask, a, b, row)
   const scores = keys.map((key, j) => {

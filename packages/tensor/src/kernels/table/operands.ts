@@ -173,15 +173,7 @@ export type GruCellBackward = (
  * elements are adjacent, and any other strides. Where a bool mask is 0 the score is -∞; another mask is added. It has v's dtype or is bool, shape
  * [A, B, L, S], and adjacent elements in its rows. `isCausal`: row i sees the keys up to i alone. out [A, B, L, V] is dense.
  */
-export type Attention = (
-  q: Operand,
-  k: Operand,
-  v: Operand,
-  mask: Operand | null,
-  out: Operand,
-  scale: number,
-  isCausal: boolean,
-) => void
+export type Attention = (q: Operand, k: Operand, v: Operand, mask: Operand | null, out: Operand, scale: number, isCausal: boolean) => void
 /** The gradients of q, k and v, dense, where not null; grad is as q. */
 export type AttentionBackward = (
   grad: Operand,

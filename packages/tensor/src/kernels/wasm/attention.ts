@@ -128,7 +128,14 @@ function shares(call: Call, rooms: Rooms, a: number, b: number, from: number, co
 const NO_MASK = { pointer: 0, row: 0 }
 
 /** As `matrixOf`, for the first `n` columns of a mask of either dtype. */
-function maskOf(instance: WasmInstance, mask: Operand, at: number, rows: number, n: number, room: number): { pointer: number; row: number } {
+function maskOf(
+  instance: WasmInstance,
+  mask: Operand,
+  at: number,
+  rows: number,
+  n: number,
+  room: number,
+): { pointer: number; row: number } {
   const host = mask.storage.host!
   const bytes = host.BYTES_PER_ELEMENT
   const row = mask.strides[2]!
@@ -182,7 +189,11 @@ const attentionBackward =
     const { instance, queries, keys, e, w, rows } = call
     const { kernels } = instance
     const products = Math.max(
-      ...[productScratch(rows, keys, w, 4, v.strides[2]! * 4), productScratch(rows, keys, w, 4, w * 4), productScratch(rows, e, keys, 4, 4)],
+      ...[
+        productScratch(rows, keys, w, 4, v.strides[2]! * 4),
+        productScratch(rows, keys, w, 4, w * 4),
+        productScratch(rows, e, keys, 4, 4),
+      ],
       ...[productScratch(keys, w, rows, 4, 4), productScratch(keys, e, rows, 4, 4)],
     )
     const rooms = begin(call, products, [
