@@ -31,66 +31,68 @@ const enum Step { sgd_step, adam_step, rmsprop_step, adagrad_step }
   return v128.add<T>(v128.sqrt<T>(x), v128.splat<T>(eps))
 }
 
-/** The step from g by the velocity; the parameter adds it times the rate. So do the next three. */
-@inline function sgd<T>(whole: bool, g: v128, velocity: usize, momentum: T, gain: T, isFirst: T, nesterov: T): v128 {
+/** The step from g by the velocity at i; the parameter adds it times the rate. So do the next three. */
+@inline function sgd<T>(whole: bool, i: usize, g: v128, velocity: usize, momentum: T, gain: T, isFirst: bool, nesterov: bool): v128 {
   if (velocity == 0) return g
-  const v = isFirst != 0 ? g : decay<T>(get<T>(whole, velocity), g, momentum, gain)
-  put<T>(whole, velocity, v)
-  return nesterov != 0 ? plus<T>(g, momentum, v) : v
+  const v = isFirst ? g : decay<T>(get<T>(whole, velocity + i), g, momentum, gain)
+  put<T>(whole, velocity + i, v)
+  return nesterov ? plus<T>(g, momentum, v) : v
 }
 
 @inline function adam<T>(
-  whole: bool, g: v128, average: usize, square: usize, largest: usize, beta1: T, gain1: T, beta2: T, gain2: T, eps: T,
+  whole: bool, i: usize, g: v128, average: usize, square: usize, largest: usize, beta1: T, gain1: T, beta2: T, gain2: T, eps: T,
 ): v128 {
-  const m = decay<T>(get<T>(whole, average), g, beta1, gain1)
-  put<T>(whole, average, m)
-  let v = decay<T>(get<T>(whole, square), v128.mul<T>(g, g), beta2, gain2)
-  put<T>(whole, square, v)
+  const m = decay<T>(get<T>(whole, average + i), g, beta1, gain1)
+  put<T>(whole, average + i, m)
+  let v = decay<T>(get<T>(whole, square + i), v128.mul<T>(g, g), beta2, gain2)
+  put<T>(whole, square + i, v)
   if (largest != 0) {
-    v = v128.max<T>(get<T>(whole, largest), v)
-    put<T>(whole, largest, v)
+    v = v128.max<T>(get<T>(whole, largest + i), v)
+    put<T>(whole, largest + i, v)
   }
   return v128.div<T>(m, rootPlus<T>(v, eps))
 }
 
-@inline function rmsprop<T>(whole: bool, g: v128, square: usize, average: usize, buffer: usize, alpha: T, gain: T, eps: T, momentum: T): v128 {
-  let v = decay<T>(get<T>(whole, square), v128.mul<T>(g, g), alpha, gain)
-  put<T>(whole, square, v)
+@inline function rmsprop<T>(
+  whole: bool, i: usize, g: v128, square: usize, average: usize, buffer: usize, alpha: T, gain: T, eps: T, momentum: T,
+): v128 {
+  let v = decay<T>(get<T>(whole, square + i), v128.mul<T>(g, g), alpha, gain)
+  put<T>(whole, square + i, v)
   if (average != 0) {
-    const m = decay<T>(get<T>(whole, average), g, alpha, gain)
-    put<T>(whole, average, m)
+    const m = decay<T>(get<T>(whole, average + i), g, alpha, gain)
+    put<T>(whole, average + i, m)
     v = v128.sub<T>(v, v128.mul<T>(m, m))
   }
   const quotient = v128.div<T>(g, rootPlus<T>(v, eps))
   if (buffer == 0) return quotient
-  const step = v128.add<T>(v128.mul<T>(get<T>(whole, buffer), v128.splat<T>(momentum)), quotient)
-  put<T>(whole, buffer, step)
+  const step = v128.add<T>(v128.mul<T>(get<T>(whole, buffer + i), v128.splat<T>(momentum)), quotient)
+  put<T>(whole, buffer + i, step)
   return step
 }
 
-@inline function adagrad<T>(whole: bool, g: v128, sum: usize, eps: T): v128 {
-  const s = v128.add<T>(get<T>(whole, sum), v128.mul<T>(g, g))
-  put<T>(whole, sum, s)
+@inline function adagrad<T>(whole: bool, i: usize, g: v128, sum: usize, eps: T): v128 {
+  const s = v128.add<T>(get<T>(whole, sum + i), v128.mul<T>(g, g))
+  put<T>(whole, sum + i, s)
   return v128.div<T>(g, rootPlus<T>(s, eps))
 }
 
-/** One vector, or one element: p ← factor · p, then p + rate · step of the direction ±g + weightDecay · p. */
+/** One vector, or one element, at i: p ← factor · p, then p + rate · step of the direction ±g + weightDecay · p. Booleans say which numbers count. */
 @inline function stepAt<T>(
-  op: Step, whole: bool, grad: usize, first: usize, second: usize, third: usize, p: usize,
-  rate: T, factor: T, weightDecay: T, maximize: T, a: T, b: T, c: T, d: T, e: T,
+  op: Step, whole: bool, i: usize, grad: usize, first: usize, second: usize, third: usize, p: usize,
+  rate: T, scales: bool, factor: T, decays: bool, weightDecay: T, negates: bool, a: T, b: T, c: T, d: T, e: T, hasC: bool, hasD: bool,
 ): void {
-  let x = get<T>(whole, p)
-  if (factor != 1) x = v128.mul<T>(x, v128.splat<T>(factor))
-  let g = get<T>(whole, grad)
-  if (maximize != 0) g = v128.neg<T>(g)
+  let x = get<T>(whole, p + i)
+  if (scales) x = v128.mul<T>(x, v128.splat<T>(factor))
+  let g = get<T>(whole, grad + i)
+  if (negates) g = v128.neg<T>(g)
   // Without a decay nothing is added, since p may be infinite.
-  if (weightDecay != 0) g = plus<T>(g, weightDecay, x)
+  if (decays) g = plus<T>(g, weightDecay, x)
   let step = g
-  if (op == Step.sgd_step) step = sgd<T>(whole, g, first, a, b, c, d)
-  else if (op == Step.adam_step) step = adam<T>(whole, g, first, second, third, a, b, c, d, e)
-  else if (op == Step.rmsprop_step) step = rmsprop<T>(whole, g, first, second, third, a, b, c, d)
-  else step = adagrad<T>(whole, g, first, a)
-  put<T>(whole, p, plus<T>(x, rate, step))
+  if (op == Step.sgd_step) step = sgd<T>(whole, i, g, first, a, b, hasC, hasD)
+  else if (op == Step.adam_step) step = adam<T>(whole, i, g, first, second, third, a, b, c, d, e)
+  else if (op == Step.rmsprop_step) step = rmsprop<T>(whole, i, g, first, second, third, a, b, c, d)
+  else step = adagrad<T>(whole, i, g, first, a)
+  put<T>(whole, p + i, plus<T>(x, rate, step))
 }
 
 /** @exports f32 f64 */
@@ -98,23 +100,19 @@ const enum Step { sgd_step, adam_step, rmsprop_step, adagrad_step }
   op: Step, n: i32, grad: usize, first: usize, second: usize, third: usize, p: usize,
   rate: T, factor: T, weightDecay: T, maximize: T, a: T, b: T, c: T, d: T, e: T,
 ): void {
-  const lanes = <i32>(16 / sizeof<T>())
-  const end = p + <usize>n * sizeof<T>()
-  const endOfVectors = p + <usize>(n & ~(lanes - 1)) * sizeof<T>()
-  while (p < endOfVectors) {
-    stepAt<T>(op, true, grad, first, second, third, p, rate, factor, weightDecay, maximize, a, b, c, d, e)
-    grad += 16
-    if (first != 0) first += 16
-    if (second != 0) second += 16
-    if (third != 0) third += 16
-    p += 16
+  const all = <usize>n * sizeof<T>()
+  const whole = <usize>(n & ~(<i32>(16 / sizeof<T>()) - 1)) * sizeof<T>()
+  // Comparisons of integers in the loop cost a third of those of floats.
+  const scales = factor != 1
+  const decays = weightDecay != 0
+  const negates = maximize != 0
+  const hasC = c != 0
+  const hasD = d != 0
+  let i: usize = 0
+  for (; i < whole; i += 16) {
+    stepAt<T>(op, true, i, grad, first, second, third, p, rate, scales, factor, decays, weightDecay, negates, a, b, c, d, e, hasC, hasD)
   }
-  while (p < end) {
-    stepAt<T>(op, false, grad, first, second, third, p, rate, factor, weightDecay, maximize, a, b, c, d, e)
-    grad += sizeof<T>()
-    if (first != 0) first += sizeof<T>()
-    if (second != 0) second += sizeof<T>()
-    if (third != 0) third += sizeof<T>()
-    p += sizeof<T>()
+  for (; i < all; i += sizeof<T>()) {
+    stepAt<T>(op, false, i, grad, first, second, third, p, rate, scales, factor, decays, weightDecay, negates, a, b, c, d, e, hasC, hasD)
   }
 }

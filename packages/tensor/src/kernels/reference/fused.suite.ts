@@ -18,7 +18,7 @@ function put(x: Operand, i: number, value: number): void {
 }
 
 type Round = (x: number) => number
-/** What a step does with one element: from the direction g, by states and numbers of its own, to the term that the rate multiplies. */
+/** A step for one element: from the direction g, by states and numbers of its own, to the term that the rate multiplies. */
 type Rule = (round: Round, g: number, states: States, own: readonly number[]) => number
 interface States {
   has(k: number): boolean

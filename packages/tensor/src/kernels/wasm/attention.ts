@@ -54,7 +54,7 @@ interface Rooms {
   readonly scale: number
   readonly scaled: number
   readonly scores: number
-  /** For what does not lie in the memory: queries of a block, all keys, all values, a block's mask. */
+  /** For operands outside of the memory: queries of a block, all keys, all values, a block's mask. */
   readonly q: number
   readonly k: number
   readonly v: number
