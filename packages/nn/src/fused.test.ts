@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { grad, scaledDotProductAttention } from '@postgrad/autograd'
 import { device, manualSeed, rand, randn, type Tensor, tensor, withDevice } from '@postgrad/tensor'
+import { threadHeap } from '@postgrad/tensor/internal'
 import { unfusedDevice } from '@postgrad/tensor/suite'
 import { Adagrad, Adam, AdamW, GRU, LSTM, MultiheadAttention, type Optimizer, RMSprop, SGD } from './index.js'
 
@@ -198,4 +199,38 @@ test.each([
     return bytes([output, ...(grad(output.square().sum(), [x, ...attention.parameters()]) as Tensor[])])
   })
   expect(results[0]!.equals(results[1]!)).toBe(true)
+})
+
+/** The largest tensor and the largest scratch, in bytes, that `compute` asks the heap for. */
+function largestOf(compute: () => void): number {
+  const heap = threadHeap()
+  const { allocate, scratch } = heap
+  let largest = 0
+  const noted =
+    <T>(take: (bytes: number) => T) =>
+    (bytes: number): T => {
+      largest = Math.max(largest, bytes)
+      return take.call(heap, bytes)
+    }
+  heap.allocate = noted(allocate)
+  heap.scratch = noted(scratch)
+  try {
+    compute()
+  } finally {
+    heap.allocate = allocate
+    heap.scratch = scratch
+  }
+  return largest
+}
+
+test('attention keeps no scores: 1,500 positions, of whose scores one tensor has 9 MB', () => {
+  const train = () => {
+    const inputs = [0, 1, 2].map(() => randn([1500, 8]).requiresGrad_()) as [Tensor, Tensor, Tensor]
+    scaledDotProductAttention(...inputs)
+      .sum()
+      .backward()
+  }
+  const scoreBytes = 1500 * 1500 * 4
+  expect(withDevice(unfused, () => largestOf(train))).toBeGreaterThanOrEqual(scoreBytes)
+  expect(withDevice('wasm', () => largestOf(train))).toBeLessThan(scoreBytes / 4)
 })

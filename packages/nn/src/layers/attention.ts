@@ -32,7 +32,7 @@ export interface AttentionCall {
   readonly keyPaddingMask?: Tensor | null
   /** Which positions each query does not attend to: [L, S], or [N · numHeads, L, S]. Default none. */
   readonly attnMask?: Tensor | null
-  /** Whether to return the weights of attention, too; default true. */
+  /** Whether to return the weights of attention, too; default true. Without them attention needs less memory (`scaledDotProductAttention`). */
   readonly needWeights?: boolean
   /** Whether to return the mean of the weights over the heads; default true. */
   readonly averageAttnWeights?: boolean

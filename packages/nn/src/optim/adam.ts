@@ -112,6 +112,6 @@ export class AdamW extends Adam {
   }
 
   protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
-    this.descend(p, grad, settings, 0, 1 - settings.lr * settings.weightDecay)
+    this.descend(p, grad, settings, 0, settings.weightDecay === 0 ? 1 : 1 - settings.lr * settings.weightDecay)
   }
 }

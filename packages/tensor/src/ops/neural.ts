@@ -73,7 +73,7 @@ export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOption
 
 /**
  * softmax(Q Kᵀ · scale) V of query [..., L, E], key [..., S, E] and value [..., S, V] → [..., L, V]. `scale` is 1 / √E by default. A bool mask is true where a
- * position takes part. PyTorch: `torch.nn.functional.scaled_dot_product_attention`.
+ * position takes part. In float32 and without dropout no tensor of all scores is made, unless the mask requires grad. PyTorch: `torch.nn.functional.scaled_dot_product_attention`.
  * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are integers; INVALID_ARGUMENT if both `isCausal` and `attnMask` are
  * given
  * @example scaledDotProductAttention(zeros([2, 4]), zeros([2, 4]), tensor([[2], [4]]), { isCausal: true }) // [[2], [3]]: the mean of what each position sees
