@@ -221,10 +221,12 @@ function kernelsOfTraced(device: Device): KernelTable {
   return tracerOf(currentScope().worker) === null ? device.kernels : tracedKernels(device)
 }
 
-/** The fused kernel for this operand, or null where the device has none and the operations that the kernel is made of run instead. */
-export function fusedKernel<Op extends FusedOp>(op: Op, x: Operand): KernelMap[Op] | null {
-  const entry = computing(x.storage.memory).implementation.kernels[op][x.dtype]
-  return isUnsupported(entry) ? null : (kernelsFor(x)[op][x.dtype] as KernelMap[Op])
+/** The fused kernel for this operand, or null where the device has none: then its callers run the operations. */
+export function fusedKernel<Op extends FusedOp>(op: Op, { storage, dtype }: Operand): KernelMap[Op] | null {
+  const device = computing(storage.memory)
+  if (isUnsupported(device.implementation.kernels[op][dtype])) return null
+  const kernels = tracing === null ? device.kernels : kernelsOfTraced(device)
+  return kernels[op][dtype] as KernelMap[Op]
 }
 
 function tableOf(cell: (op: KernelOp, dtype: DType) => object): KernelTable {

@@ -42,6 +42,15 @@ const RULES = {
     const largest = states.has(2) ? states.write(2, Math.max(states.read(2), v)) : v
     return round(m / rootPlus(round, largest, eps))
   },
+  nadamStep: (round, g, states, [beta1 = 0, gain1 = 0, beta2 = 0, gain2 = 0, eps = 0, ahead = 0, share = 0]) => {
+    const m = states.write(0, decayed(round, states.read(0), g, beta1, gain1))
+    const v = states.write(1, decayed(round, states.read(1), round(g * g), beta2, gain2))
+    return round(round(round(m * round(ahead)) + round(round(share) * g)) / rootPlus(round, v, eps))
+  },
+  adamaxStep: (round, g, states, [beta1 = 0, gain1 = 0, beta2 = 0, eps = 0]) => {
+    const m = states.write(0, decayed(round, states.read(0), g, beta1, gain1))
+    return round(m / states.write(1, Math.max(round(states.read(1) * round(beta2)), round(Math.abs(g) + round(eps)))))
+  },
   rmspropStep: (round, g, states, [alpha = 0, gain = 0, eps = 0, momentum = 0]) => {
     let v = states.write(0, decayed(round, states.read(0), round(g * g), alpha, gain))
     if (states.has(1)) {
@@ -52,6 +61,13 @@ const RULES = {
     return states.has(2) ? states.write(2, round(round(states.read(2) * round(momentum)) + quotient)) : quotient
   },
   adagradStep: (round, g, states, [eps = 0]) => round(g / rootPlus(round, states.write(0, round(states.read(0) + round(g * g))), eps)),
+  adadeltaStep: (round, g, states, [rho = 0, gain = 0, eps = 0]) => {
+    const v = states.write(0, decayed(round, states.read(0), round(g * g), rho, gain))
+    const root = (x: number): number => round(Math.sqrt(round(x + round(eps))))
+    const delta = round(round(root(states.read(1)) / root(v)) * g)
+    states.write(1, decayed(round, states.read(1), round(delta * delta), rho, gain))
+    return delta
+  },
 } satisfies Readonly<Record<string, Rule>>
 
 const step =
@@ -230,8 +246,11 @@ const real = (rule: Rule) => ({ float32: step(rule, Math.fround), float64: step(
 export const fused = {
   sgdStep: real(RULES.sgdStep),
   adamStep: real(RULES.adamStep),
+  nadamStep: real(RULES.nadamStep),
+  adamaxStep: real(RULES.adamaxStep),
   rmspropStep: real(RULES.rmspropStep),
   adagradStep: real(RULES.adagradStep),
+  adadeltaStep: real(RULES.adadeltaStep),
   lstmCell: float(lstmCell),
   lstmCellBackward: float(lstmCellBackward),
   gruCell: float(gruCell),

@@ -18,6 +18,8 @@ const STEPS: Readonly<Record<OpsOf<'step'>, readonly { readonly states: Numbers;
     { states: [0, 1], own: [0.9, 0.1, 0.999, 0.001, 1e-8] },
     { states: [0, 1, 2], own: [0.9, 0.1, 0.999, 0.001, 1e-8] },
   ],
+  nadamStep: [{ states: [0, 1], own: [0.9, 0.1, 0.999, 0.001, 1e-8, 0.7, 0.3] }],
+  adamaxStep: [{ states: [0, 1], own: [0.9, 0.1, 0.999, 1e-8] }],
   rmspropStep: [
     { states: [0], own: [0.99, 0.01, 1e-8, 0] },
     { states: [0, 1], own: [0.99, 0.01, 1e-8, 0] },
@@ -25,6 +27,7 @@ const STEPS: Readonly<Record<OpsOf<'step'>, readonly { readonly states: Numbers;
     { states: [0, 1, 2], own: [0.99, 0.01, 1e-8, 0.9] },
   ],
   adagradStep: [{ states: [0], own: [1e-10] }],
+  adadeltaStep: [{ states: [0, 1], own: [0.9, 0.1, 1e-6] }],
 }
 
 /** Of all steps: rate, factor of the parameter, weightDecay, maximize. */

@@ -133,8 +133,11 @@ export type NormBackward = (
  *
  * - `sgdStep`: velocity; momentum, 1 − dampening, isFirst, nesterov.
  * - `adamStep`: average, average square, largest average square; β₁, 1 − β₁, β₂, 1 − β₂, eps.
+ * - `nadamStep`: average, average square; β₁, 1 − β₁, β₂, 1 − β₂, eps, and factors of the new average and of the direction.
+ * - `adamaxStep`: average, largest size; β₁, 1 − β₁, β₂, eps.
  * - `rmspropStep`: average square, average, buffer; alpha, 1 − alpha, eps, momentum.
  * - `adagradStep`: sum of squares; eps.
+ * - `adadeltaStep`: average square, average square of the steps; rho, 1 − rho, eps.
  */
 export type Step = (
   grad: Operand,

@@ -42,7 +42,7 @@ export const OPS = {
   channelNorm: ['channelNorm'],
   channelNormBackward: ['channelNormBackward'],
   /** A step of an optimizer over one parameter. */
-  step: ['sgdStep', 'adamStep', 'rmspropStep', 'adagradStep'],
+  step: ['sgdStep', 'adamStep', 'nadamStep', 'adamaxStep', 'rmspropStep', 'adagradStep', 'adadeltaStep'],
   /** One step of a recurrent layer after its product with h, and what comes before that product on the way back. */
   lstmCell: ['lstmCell'],
   lstmCellBackward: ['lstmCellBackward'],

@@ -6,7 +6,7 @@ import { always, by, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { SLICE, stage, unstage } from './strided.js'
 
-type Name = 'sgd' | 'adam' | 'rmsprop' | 'adagrad'
+type Name = 'sgd' | 'adam' | 'nadam' | 'adamax' | 'rmsprop' | 'adagrad' | 'adadelta'
 type Addresses = readonly [grad: number, first: number, second: number, third: number, p: number]
 type StepExport = (n: number, ...rest: [...Addresses, ...numbers: readonly number[]]) => void
 declare module './instance.js' {
@@ -53,6 +53,9 @@ const both = (instance: LazyInstance, name: Name) =>
 export const cells = (instance: LazyInstance): OwnCells => ({
   sgdStep: both(instance, 'sgd'),
   adamStep: both(instance, 'adam'),
+  nadamStep: both(instance, 'nadam'),
+  adamaxStep: both(instance, 'adamax'),
   rmspropStep: both(instance, 'rmsprop'),
   adagradStep: both(instance, 'adagrad'),
+  adadeltaStep: both(instance, 'adadelta'),
 })
