@@ -8,7 +8,7 @@
  *     p ← p − lr · d
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, stepInto } from '@postgrad/tensor/internal'
 import { decaySquare_, direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -65,8 +65,10 @@ export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
 
   protected override update(p: Tensor, grad: Tensor, { lr, rho, eps, weightDecay, maximize }: AdadeltaSettings): void {
     const state = this.stateOf(p, () => ({ step: 0, squareAvg: zerosLike(p), accDelta: zerosLike(p) }))
-    const g = direction(p, grad, maximize, weightDecay)
     state.step++
+    const own = [rho, 1 - rho, eps]
+    if (stepInto('adadeltaStep', p, grad, [state.squareAvg, state.accDelta], [-lr, 1, weightDecay, maximize ? 1 : 0, ...own])) return
+    const g = direction(p, grad, maximize, weightDecay)
     decaySquare_(state.squareAvg, g, rho)
     const delta = raw.div_(raw.sqrt(raw.add(state.accDelta, eps)), raw.sqrt(raw.add(state.squareAvg, eps)))
     raw.mul_(delta, g)

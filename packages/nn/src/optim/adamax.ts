@@ -7,7 +7,7 @@
  *     p ← p − lr / (1 − β₁ᵗ) · m / u
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -64,10 +64,13 @@ export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
 
   protected override update(p: Tensor, grad: Tensor, { lr, betas, eps, weightDecay, maximize }: AdamaxSettings): void {
     const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expInf: zerosLike(p) }))
-    const g = direction(p, grad, maximize, weightDecay)
     state.step++
+    const rate = -lr / (1 - betas[0] ** state.step)
+    const own = [betas[0], 1 - betas[0], betas[1], eps]
+    if (stepInto('adamaxStep', p, grad, [state.expAvg, state.expInf], [rate, 1, weightDecay, maximize ? 1 : 0, ...own])) return
+    const g = direction(p, grad, maximize, weightDecay)
     decay_(state.expAvg, g, betas[0])
     state.expInf = raw.maximum(raw.mul_(state.expInf, betas[1]), raw.add_(raw.abs(g), eps))
-    addQuotient_(p, state.expAvg, state.expInf, -lr / (1 - betas[0] ** state.step))
+    addQuotient_(p, state.expAvg, state.expInf, rate)
   }
 }

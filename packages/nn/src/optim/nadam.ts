@@ -9,7 +9,7 @@
  * The factor Π · μₜ · μₜ₊₁ (with μₜ twice, since Π has it already) is PyTorch 1.13's, and so is that Π is rounded to float32 for all dtypes.
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -73,7 +73,10 @@ export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
     // As in Adam, the correction of v is taken out of the root.
     const root = Math.sqrt(1 - betas[1] ** state.step)
     const share = (1 - now) / (1 - state.muProduct)
-    inPieces([p, grad, state.expAvg, state.expAvgSq], (p, grad, first, second) => {
+    const states = [state.expAvg, state.expAvgSq]
+    const own = [betas[0], 1 - betas[0], betas[1], 1 - betas[1], eps * root, next / (1 - ahead), share]
+    if (stepInto('nadamStep', p, grad, states, [-lr * root, 1, weightDecay, 0, ...own])) return
+    inPieces([p, grad, ...states], (p, grad, first, second) => {
       const g = direction(p, grad, false, weightDecay)
       decay_(first, g, betas[0])
       decaySquare_(second, g, betas[1])

@@ -8,7 +8,7 @@
  *     p ← p − lr / (1 − β₁ᵗ) · m · (ρ > 5 ? r · √(1 − β₂ᵗ) / (√v + eps) : 1)
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -69,7 +69,13 @@ export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
     const full = 2 / (1 - betas[1]) - 1
     const length = full - (2 * state.step * power) / (1 - power)
     const rectified = Math.sqrt(((length - 4) * (length - 2) * full) / ((full - 4) * (full - 2) * length))
-    inPieces([p, grad, state.expAvg, state.expAvgSq], (p, grad, first, second) => {
+    const states = [state.expAvg, state.expAvgSq]
+    if (length > 5) {
+      // The step of Adam, with another rate.
+      const numbers = [betas[0], 1 - betas[0], betas[1], 1 - betas[1], eps]
+      if (stepInto('adamStep', p, grad, states, [rate * rectified * Math.sqrt(1 - power), 1, weightDecay, 0, ...numbers])) return
+    }
+    inPieces([p, grad, ...states], (p, grad, first, second) => {
       const g = direction(p, grad, false, weightDecay)
       decay_(first, g, betas[0])
       decaySquare_(second, g, betas[1])
