@@ -13,7 +13,7 @@ import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
 import { indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
-import { copy, fill } from './suite/movement.suite.js'
+import { copy, draw, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import type { Backend } from './table/backend.js'
@@ -36,6 +36,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   axpy,
   copy,
   fill,
+  ...each(OPS.draw, draw),
   ...each(['sum', 'amax', 'amin', 'argmax', 'argmin'], reduce),
   prod: (cell) => products(cell, (outer, _k, inner) => outer * inner),
   cumprod: (cell) => products(cell, (outer, k, inner) => outer * k * inner),

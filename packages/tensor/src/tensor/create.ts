@@ -402,14 +402,39 @@ export function generatorOf(op: string, options: Pick<RandomOptions, 'generator'
   throw invalidArgument(op, 'a Generator as generator', argumentText(generator), 'Write { generator: new Generator(7) }.')
 }
 
-function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
+/** From this many numbers on a kernel draws them: it saves more than the state's way there and back costs. */
+const MANY = 80
+
+/** Fills a tensor of the cpu with a generator's next numbers. The dtype is a floating one. */
+export function drawInto(out: Tensor, draw: 'uniform' | 'normal', generator: Generator): void {
+  const { dtype, numel } = out
+  const array = out.storage.host!
+  if (numel < MANY) {
+    for (let i = 0; i < numel; i++) {
+      array[i] = draw === 'normal' ? generator.normal() : dtype === 'float32' ? generator.uniform() : generator.uniform64()
+    }
+    return
+  }
+  const { words, spare } = generator.state()
+  const isNormal = draw === 'normal'
+  // The second of a pair that was begun comes first, and what is left of an odd number begins another.
+  const from = isNormal && spare !== null ? 1 : 0
+  if (from === 1) array[0] = spare!
+  const rest = isNormal ? (numel - from) % 2 : 0
+  const next = Int32Array.from(words)
+  kernelsAt(CPU)[draw][dtype](next, out, from, numel - from - rest)
+  generator.restore({ words: [...next], spare: isNormal ? null : spare })
+  if (rest === 1) array[numel - 1] = generator.normal()
+}
+
+function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: 'uniform' | 'normal'): Tensor {
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32', RANDOM_OPTIONS)
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
   checkRoom(op, dtype, numelOf(shape))
   const generator = generatorOf(op, options)
-  const [out, array] = onHost(dtype, shape.slice())
-  for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
+  const out = Tensor.uninitialized(dtype, shape.slice(), CPU)
+  drawInto(out, draw, generator)
   return finish(op, out, options)
 }
 
@@ -419,7 +444,7 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
  * @example rand([2, 3]) // shape [2, 3]
  */
 export function rand(shape: Shape, options?: RandomOptions): Tensor {
-  return random('rand', shape, options, (g, dtype) => (dtype === 'float32' ? g.uniform() : g.uniform64()))
+  return random('rand', shape, options, 'uniform')
 }
 
 /**
@@ -428,7 +453,7 @@ export function rand(shape: Shape, options?: RandomOptions): Tensor {
  * @example randn([2, 3], { generator: new Generator(7) }) // shape [2, 3]
  */
 export function randn(shape: Shape, options?: RandomOptions): Tensor {
-  return random('randn', shape, options, (g) => g.normal())
+  return random('randn', shape, options, 'normal')
 }
 
 /**

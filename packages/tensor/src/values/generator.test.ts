@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, manualSeed, rand, randint, randn } from '../index.js'
+import { allocate } from './dtype.js'
 
 test('the same seed gives the same tensors, another seed others', () => {
   const draw = (seed: number) => {
@@ -29,6 +30,32 @@ test('a state can be kept and put back, in the middle of a normal pair too', () 
   const first = [generator.normal(), generator.uniform(), generator.normal()]
   generator.restore(state)
   expect([generator.normal(), generator.uniform(), generator.normal()]).toEqual(first)
+})
+
+test.each(['float32', 'float64'] as const)('many numbers at once are those that are drawn one by one (%s)', (dtype) => {
+  for (const n of [0, 1, 79, 80, 81, 82, 4097, 5000]) {
+    for (const drawn of [0, 1]) {
+      const [one, all] = [new Generator(n), new Generator(n)]
+      // After an odd number the second of a pair is left.
+      for (const generator of [one, all]) for (let i = 0; i < drawn; i++) generator.normal()
+      const normals = Float64Array.from({ length: n }, () => one.normal())
+      const uniforms = Float64Array.from({ length: n }, () => (dtype === 'float32' ? one.uniform() : one.uniform64()))
+      const round = dtype === 'float32' ? Math.fround : (x: number) => x
+      expect(randn([n], { dtype, generator: all }).dataSync()).toEqual(allocate(dtype, n).map((_, i) => round(normals[i]!)))
+      expect(rand([n], { dtype, generator: all }).dataSync()).toEqual(allocate(dtype, n).map((_, i) => uniforms[i]!))
+      expect(all.state()).toEqual(one.state())
+    }
+  }
+})
+
+test('normal numbers are those of Box and Muller', () => {
+  const [generator, uniform] = [new Generator(5), new Generator(5)]
+  for (let i = 0; i < 10_000; i++) {
+    const radius = Math.sqrt(-2 * Math.log(1 - uniform.uniform64()))
+    const angle = 2 * Math.PI * uniform.uniform64()
+    expect(Math.abs(generator.normal() - radius * Math.cos(angle))).toBeLessThan(3e-15 * radius)
+    expect(Math.abs(generator.normal() - radius * Math.sin(angle))).toBeLessThan(3e-15 * radius)
+  }
 })
 
 test('a generator is a part of a checkpoint', () => {

@@ -4,6 +4,7 @@
  */
 import { moves } from '../js/indexed.js'
 import { cells as copies } from '../js/movement.js'
+import { cells as draws } from '../js/random.js'
 import type { Backend, KernelCells } from '../table/backend.js'
 import type { BackendName } from '../table/table.js'
 import { KernelCompiler } from './compiler.js'
@@ -25,8 +26,8 @@ export function createGpujsBackend(compiler = new KernelCompiler()): Backend {
   }
 }
 
-const movement = { ...copies, ...moves }
-/** Done by loops for every dtype: nothing is computed. */
+const movement = { ...copies, ...moves, ...draws }
+/** Done by loops for every dtype: nothing is computed, or one number after the other. */
 export const MOVEMENT: ReadonlySet<string> = new Set(Object.keys(movement))
 
 function createTable(gpu: KernelCompiler): KernelCells {

@@ -8,6 +8,7 @@ import { createJsBackend } from './backend.js'
 const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   ...(['matmul', 'variance', 'prodBackward', 'cumprodBackward', 'softmax', 'logSoftmax', 'softmaxBackward', 'logSoftmaxBackward'] as const),
   ...(['conv2d', 'conv2dInput', 'conv2dWeight', 'avgPool2dBackward'] as const),
+  'normal',
   ...(['layerNorm', 'layerNormBackward', 'channelNorm', 'channelNormBackward'] as const),
 ])
 

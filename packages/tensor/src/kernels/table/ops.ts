@@ -27,6 +27,8 @@ export const OPS = {
   where: ['where'],
   axpy: ['axpy'],
   copy: ['copy'],
+  /** Random numbers. Real numbers alone. */
+  draw: ['uniform', 'normal'],
   fill: ['fill'],
   matmul: ['matmul'],
   nll: ['nll'],

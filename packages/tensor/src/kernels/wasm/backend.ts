@@ -17,10 +17,11 @@ import * as norm from './norm.js'
 import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
 import * as products from './products.js'
+import * as random from './random.js'
 import * as rows from './rows.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, rows, statistics, products, conv, pool, norm]
+const FILES = [elements, elementwise, convert, random, rows, statistics, products, conv, pool, norm]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap): Backend {
