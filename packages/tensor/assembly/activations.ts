@@ -79,8 +79,13 @@ const CUBIC: f32 = 0.044715
   const a = f32x4.splat(p0)
   const b = f32x4.splat(p1)
   const end = x + (<usize>n << 2)
-  const endOfVectors = x + (<usize>(n & ~3) << 2)
-  for (; x < endOfVectors; x += 16, out += 16) v128.store(out, forward(op, v128.load(x), a, b))
+  // Two vectors share the constants, which are more than there are registers.
+  for (const pairs = x + (<usize>(n & ~7) << 2); x < pairs; x += 32, out += 32) {
+    const y0 = forward(op, v128.load(x), a, b)
+    const y1 = forward(op, v128.load(x + 16), a, b)
+    v128.store(out, y0)
+    v128.store(out + 16, y1)
+  }
   for (; x < end; x += 4, out += 4) f32.store(out, f32x4.extract_lane(forward(op, v128.load32_splat(x), a, b), 0))
 }
 

@@ -9,7 +9,6 @@ const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, pow
 const enum Circular { sin, cos, tan }
 const enum Rest { remainder, fmod, floor_divide }
 
-const LN2: f64 = 0.6931471805599453
 const LOG2E: f64 = 1.4426950408889634
 const LOG10_2: f64 = 0.3010299956639812
 const PI: f64 = 3.141592653589793
@@ -25,43 +24,41 @@ const ROUNDER: f64 = 6755399441055744
   return f64x2.add(f64x2.mul(a, x), splat(b))
 }
 
-/** 2^t, relative error 10⁻¹²: infinity and 0 in float32 are reached long before the bounds. NaN stays. */
+/** 2^t, relative error 4 · 10⁻¹¹ (Remez): infinity and 0 in float32 are reached long before the bounds. NaN stays. */
 @inline function exp2Of(input: v128): v128 {
   const t = f64x2.pmin(f64x2.pmax(input, splat(-400)), splat(400))
   const shifted = f64x2.add(t, splat(ROUNDER))
-  const r = f64x2.mul(f64x2.sub(t, f64x2.sub(shifted, splat(ROUNDER))), splat(LN2))
-  let p = madd(splat(2.7557319223985893e-7), r, 2.7557319223985893e-6)
-  p = madd(p, r, 2.4801587301587302e-5)
-  p = madd(p, r, 1.984126984126984e-4)
-  p = madd(p, r, 1.388888888888889e-3)
-  p = madd(p, r, 8.333333333333333e-3)
-  p = madd(p, r, 4.1666666666666664e-2)
-  p = madd(p, r, 1.6666666666666666e-1)
-  p = madd(p, r, 0.5)
-  p = madd(p, r, 1)
-  p = madd(p, r, 1)
+  const r = f64x2.sub(t, f64x2.sub(shifted, splat(ROUNDER)))
+  let p = madd(splat(1.52019496398050815e-5), r, 1.54692908795655496e-4)
+  p = madd(p, r, 1.3333922421237843e-3)
+  p = madd(p, r, 9.61802725498758955e-3)
+  p = madd(p, r, 5.55041035366790275e-2)
+  p = madd(p, r, 2.40226511981425658e-1)
+  p = madd(p, r, 6.93147180728357593e-1)
+  p = madd(p, r, 9.99999999961691853e-1)
   // 2^n: n plus the exponent's bias; the shift drops the bits above.
   return f64x2.mul(p, i64x2.shl(i64x2.add(shifted, i64x2.splat(1023)), 52))
 }
 
-/** log2 of a float32 as a double, which is never denormal; relative error 10⁻¹². -∞ at 0, NaN below. */
-@inline function log2Of(x: v128): v128 {
-  // The exponent that brings the mantissa to [√½, √2).
-  const e = i64x2.shr_s(i64x2.sub(x, i64x2.splat(0x3fe6a09e667f3bcd)), 52)
-  const m = i64x2.sub(x, i64x2.shl(e, 52))
+/** log2 of a finite float32 above 0 as a double, which is never denormal; relative error 10⁻¹³ (Remez). */
+@inline function log2OfPositive(x: v128): v128 {
+  // The exponent that brings the mantissa to [√½, √2), by the words that hold the exponents.
+  const e = i32x4.shr_s(i32x4.sub(x, i64x2.splat(0x3fe6a09e00000000)), 20)
+  const m = i64x2.sub(x, i64x2.shl(v128.and(e, i64x2.splat(0xffffffff00000000)), 20))
   const f = f64x2.sub(m, splat(1))
   const s = f64x2.div(f, f64x2.add(m, splat(1)))
   const z = f64x2.mul(s, s)
-  let p = madd(splat(0.13333333333333333), z, 0.15384615384615385)
-  p = madd(p, z, 0.18181818181818182)
-  p = madd(p, z, 0.2222222222222222)
-  p = madd(p, z, 0.2857142857142857)
-  p = madd(p, z, 0.4)
-  p = madd(p, z, 0.6666666666666666)
-  p = madd(p, z, 2)
-  // |e| is below 1024, so its low word is all of it.
-  const exponent = f64x2.convert_low_i32x4_s(v128.shuffle<i32>(e, e, 0, 2, 0, 2))
-  let r = f64x2.add(f64x2.mul(f64x2.mul(p, s), splat(LOG2E)), exponent)
+  let p = madd(splat(0.282899319034162326), z, 0.319905752833130873)
+  p = madd(p, z, 0.41220925109770712)
+  p = madd(p, z, 0.577077942376510909)
+  p = madd(p, z, 0.961796694113306902)
+  p = madd(p, z, 2.88539008177785001)
+  return f64x2.add(f64x2.mul(p, s), f64x2.convert_low_i32x4_s(v128.shuffle<i32>(e, e, 1, 3, 1, 3)))
+}
+
+/** -∞ at 0, NaN below. */
+@inline function log2Of(x: v128): v128 {
+  let r = log2OfPositive(x)
   r = v128.bitselect(splat(-Infinity), r, f64x2.eq(x, splat(0)))
   r = v128.bitselect(splat(NaN), r, f64x2.lt(x, splat(0)))
   // Infinity and NaN answer themselves.
@@ -135,6 +132,23 @@ const ROUNDER: f64 = 6755399441055744
   return withSignOf(v128.bitselect(f64x2.sub(splat(PI), arc), arc, v128.and(isLeft, f64x2.eq(x, x))), y)
 }
 
+/** Functions by a logarithm, whose special cases cost as much as the logarithm does. */
+@inline function hasPlain(op: Op): bool {
+  return op == Op.log2 || op == Op.log10 || op == Op.pow || op == Op.power
+}
+
+/** Whether none of the special cases of these functions is met: x is finite and above 0. */
+@inline function isPlain(x: v128): v128 {
+  return v128.and(f32x4.gt(x, f32x4.splat(0)), f32x4.lt(x, f32x4.splat(Infinity)))
+}
+
+/** `of2` there, with the same bits; an exponent y is finite. */
+@inline function plain2(op: Op, x: v128, y: v128): v128 {
+  const log = log2OfPositive(x)
+  if (op == Op.log2) return log
+  return op == Op.log10 ? f64x2.mul(log, splat(LOG10_2)) : exp2Of(f64x2.mul(y, log))
+}
+
 @inline function of2(op: Op, x: v128, y: v128): v128 {
   if (op == Op.log2) return log2Of(x)
   if (op == Op.log10) return f64x2.mul(log2Of(x), splat(LOG10_2))
@@ -154,17 +168,21 @@ const ROUNDER: f64 = 6755399441055744
   return powOf(x, y)
 }
 
-/** The function of four float32 elements; y is in double. */
-@inline function of4(op: Op, x: v128, yLow: v128, yHigh: v128): v128 {
+/** The function of four float32 elements; y is in double, and `isFinite` says whether all of it is. */
+@inline function of4(op: Op, x: v128, yLow: v128, yHigh: v128, isFinite: bool): v128 {
+  if (hasPlain(op) && isFinite && i32x4.all_true(isPlain(x))) {
+    return join4(plain2(op, f64x2.promote_low_f32x4(x), yLow), plain2(op, upperPair(x), yHigh))
+  }
   return join4(of2(op, f64x2.promote_low_f32x4(x), yLow), of2(op, upperPair(x), yHigh))
 }
 
 /** The exponent of pow is p0. @exports log2 log10 exp2 sinh cosh asin acos atan pow: f32 */
 @inline function unary(op: Op, n: i32, x: usize, out: usize, p0: f64): void {
   const y = splat(p0)
+  const isFinite = op != Op.pow || abs(p0) < Infinity
   let i = 0
   for (; i < (n & ~3); i += 4) {
-    v128.store(out + (<usize>i << 2), of4(op, v128.load(x + (<usize>i << 2)), y, y))
+    v128.store(out + (<usize>i << 2), of4(op, v128.load(x + (<usize>i << 2)), y, y, isFinite))
   }
   for (; i < n; i++) {
     const v = f64x2.promote_low_f32x4(v128.load32_splat(x + (<usize>i << 2)))
@@ -335,7 +353,8 @@ function slowRest(op: Rest, a: f64, b: f64): f64 {
     for (; i < (n & ~3); i += 4) {
       const x = aStep == 0 ? v128.load32_splat(a) : v128.load(a + (<usize>i << 2))
       const y = bStep == 0 ? v128.load32_splat(b) : v128.load(b + (<usize>i << 2))
-      v128.store(out + (<usize>i << 2), of4(op, x, f64x2.promote_low_f32x4(y), upperPair(y)))
+      const isFinite = op == Op.power && i32x4.all_true(f32x4.lt(f32x4.abs(y), f32x4.splat(Infinity)))
+      v128.store(out + (<usize>i << 2), of4(op, x, f64x2.promote_low_f32x4(y), upperPair(y), isFinite))
     }
     for (; i < n; i++) {
       const x = f64x2.promote_low_f32x4(v128.load32_splat(a + (<usize>(i * aStep) << 2)))

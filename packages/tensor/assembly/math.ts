@@ -101,11 +101,22 @@ const LN2_LOW: f32 = -2.12194440e-4
   return f32x4.div(splat(1), f32x4.add(splat(1), exp4(f32x4.neg(x))))
 }
 
-/** eˣ − 1: by the series, from |x| = ln 2 / 2 on by exp4. -0 stays -0. */
-@inline export function expm14(x: v128): v128 {
-  const large = f32x4.sub(exp4(x), splat(1))
-  const near = v128.bitselect(expSeries4(x), large, f32x4.lt(f32x4.abs(x), splat(0.34657359)))
-  return v128.bitselect(x, near, f32x4.eq(x, splat(0)))
+/** eˣ − 1, as 2^n times the series plus 2^n − 1. -0 stays -0. */
+@inline export function expm14(input: v128): v128 {
+  // As `exp4` and `expWithin4`.
+  const x = f32x4.pmin(f32x4.pmax(input, splat(-105)), splat(90))
+  const shifted = f32x4.add(f32x4.mul(x, splat(LOG2E)), splat(ROUNDER))
+  const n = f32x4.sub(shifted, splat(ROUNDER))
+  const k = i32x4.sub(shifted, splat(ROUNDER))
+  const p = expSeries4(f32x4.sub(f32x4.sub(x, f32x4.mul(n, splat(LN2_HIGH))), f32x4.mul(n, splat(LN2_LOW))))
+  const half = i32x4.shr_s(k, 1)
+  const rest = i32x4.sub(k, half)
+  const bias = i32x4.splat(127)
+  const scale1 = i32x4.shl(i32x4.add(half, bias), 23)
+  const scale2 = i32x4.shl(i32x4.add(rest, bias), 23)
+  const one = i32x4.shl(i32x4.sub(bias, rest), 23) // 1 / scale2
+  const y = f32x4.mul(f32x4.add(f32x4.mul(p, scale1), f32x4.sub(scale1, one)), scale2)
+  return v128.bitselect(input, y, f32x4.eq(input, splat(0)))
 }
 
 /** log(1 + x). The factor x / ((1 + x) − 1) corrects the rounding of 1 + x. */

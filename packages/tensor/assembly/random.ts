@@ -25,9 +25,9 @@ const ROUNDER: f64 = 6755399441055744
 }
 
 /**
- * n uniform numbers in [0, 1): of float32 multiples of 2⁻²⁴, of float64 multiples of 2⁻⁵³, of 26 bits and then 27. `words` are the four of the generator's
- * state, and afterwards the state from which the sequence continues.
- * @exports uniform: f32 f64
+ * n uniform numbers in [0, 1): of float32 multiples of 2⁻²⁴, of float64 multiples of 2⁻⁵³, of 26 bits and then 27. Of int32 all 32 bits. `words` are the
+ * four of the generator's state, and afterwards the state from which the sequence continues.
+ * @exports uniform: f32 f64 i32
  */
 @inline function uniform<T>(n: i32, words: usize, out: usize): void {
   let s0 = half(words)
@@ -37,7 +37,9 @@ const ROUNDER: f64 = 6755399441055744
     let mixed = s1 ^ s0
     s0 = next(s0, mixed)
     s1 = rotl<u64>(mixed, 37)
-    if (sizeof<T>() == 4) {
+    if (isInteger<T>()) {
+      i32.store(out, <i32>sum)
+    } else if (sizeof<T>() == 4) {
       f32.store(out, <f32>(<i32>((<u32>sum) >>> 8)) * <f32>5.9604644775390625e-8)
     } else {
       f64.store(out, <f64>(<i64>(((sum & 0x3ffffff) << 27) | ((s0 + s1) & 0x7ffffff))) * 1.1102230246251565e-16)

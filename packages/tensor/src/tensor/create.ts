@@ -405,6 +405,33 @@ export function generatorOf(op: string, options: Pick<RandomOptions, 'generator'
 /** From this many numbers on a kernel draws them: it saves more than the state's way there and back costs. */
 const MANY = 80
 
+/** Writes `count` of a generator's next 32 bits into an int32 tensor of the cpu, from element `from` on. */
+function drawBits(out: Tensor, from: number, count: number, generator: Generator): void {
+  const { words, spare } = generator.state()
+  const next = Int32Array.from(words)
+  kernelsAt(CPU).uniform.int32(next, out, from, count)
+  generator.restore({ words: [...next], spare })
+}
+
+/** Fills an int32 tensor of the cpu with integers from low to low + range − 1, those that `generator.integer` would draw. */
+function drawIntegers(out: Tensor, low: number, range: number, generator: Generator): void {
+  const array = out.storage.host as Int32Array
+  // Numbers from here on would make small remainders more likely.
+  const end = 2 ** 32 - (2 ** 32 % range)
+  const inverse = 1 / range
+  for (let made = 0; made < array.length; ) {
+    const from = made
+    drawBits(out, from, array.length - from, generator)
+    for (let i = from; i < array.length; i++) {
+      const drawn = array[i]! + 2 ** 31
+      if (drawn >= end) continue
+      // The quotient may be one off where it is nearly whole.
+      const rest = drawn - Math.floor(drawn * inverse) * range
+      array[made++] = (rest < 0 ? rest + range : rest >= range ? rest - range : rest) + low
+    }
+  }
+}
+
 /** Fills a tensor of the cpu with a generator's next numbers. The dtype is a floating one. */
 export function drawInto(out: Tensor, draw: 'uniform' | 'normal', generator: Generator): void {
   const { dtype, numel } = out
@@ -493,7 +520,14 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   checkRoom('randint', dtype, numelOf(shape))
   const generator = generatorOf('randint', options)
   const [out, array] = onHost(dtype, shape.slice())
-  for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
+  if (array.length < MANY || high - low > INT32_SPAN) {
+    for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
+  } else if (dtype === 'int32') drawIntegers(out, low, high - low, generator)
+  else {
+    const [whole, from] = onHost('int32', shape)
+    drawIntegers(whole, 0, high - low, generator)
+    for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, from[i]! + low)
+  }
   return finish('randint', out, options)
 }
 

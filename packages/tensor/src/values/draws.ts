@@ -62,6 +62,11 @@ function cosine(r: number): number {
   return 1 - (z * 0.5 - z * z * p)
 }
 
+/** 32 random bits, as an integer with a sign. */
+export function bits(source: RandomGenerator): number {
+  return source.next()
+}
+
 /** Two normal numbers into `pair`, of two uniform ones u and v. Box and Muller: √(-2 ln(1 − u)) · (cos 2πv, sin 2πv). */
 export function normalPair(source: RandomGenerator, pair: Float64Array): void {
   const u = uniform64(source)

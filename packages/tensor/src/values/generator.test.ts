@@ -1,7 +1,7 @@
 /** Seeded numbers: repeatable, restorable, carried by the scope, and of the right distribution. */
 import { expect, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
-import { currentGenerator, Generator, manualSeed, rand, randint, randn } from '../index.js'
+import { bernoulli, currentGenerator, Generator, manualSeed, multinomial, rand, randint, randn } from '../index.js'
 import { allocate } from './dtype.js'
 
 test('the same seed gives the same tensors, another seed others', () => {
@@ -46,6 +46,45 @@ test.each(['float32', 'float64'] as const)('many numbers at once are those that 
       expect(all.state()).toEqual(one.state())
     }
   }
+})
+
+test.each([1, 2, 3, 10, 1000, 2 ** 31 - 1, 2 ** 31, 1.5e9])(
+  'many integers at once are those that are drawn one by one (below %d)',
+  (range) => {
+    for (const dtype of ['int32', 'float64'] as const) {
+      for (const n of [79, 80, 1000]) {
+        const [one, all] = [new Generator(range), new Generator(range)]
+        one.normal()
+        all.normal()
+        const low = range > 2 ** 30 ? -(2 ** 30) : 7
+        const want = Float64Array.from({ length: n }, () => one.integer(low, low + range))
+        expect([...randint(low, low + range, [n], { dtype, generator: all }).dataSync()]).toEqual([...want])
+        expect(all.state()).toEqual(one.state())
+      }
+    }
+  },
+)
+
+test('draws by probability and weight take the numbers one by one', () => {
+  const n = 200
+  const [one, all] = [new Generator(3), new Generator(3)]
+  const p = rand([n], { generator: new Generator(4) })
+  const share = p.dataSync()
+  expect([...bernoulli(p, { generator: all }).dataSync()]).toEqual(Array.from(share, (v) => (one.uniform64() < v ? 1 : 0)))
+  const sums: number[] = []
+  let total = 0
+  for (const weight of share) {
+    total += weight
+    sums.push(total)
+  }
+  const again = Array.from({ length: n }, () => {
+    const at = one.uniform64() * total
+    return sums.findIndex((sum) => sum > at)
+  })
+  expect([...multinomial(p, n, { replacement: true, generator: all }).dataSync()]).toEqual(again)
+  const times = Array.from(share, (weight) => -Math.log(1 - one.uniform64()) / weight)
+  const first = times.map((_, i) => i).sort((a, b) => times[a]! - times[b]!)
+  expect([...multinomial(p, 50, { generator: all }).dataSync()]).toEqual(first.slice(0, 50))
 })
 
 test('normal numbers are those of Box and Muller', () => {

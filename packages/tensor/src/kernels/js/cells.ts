@@ -5,7 +5,7 @@ import { unsupported } from '../table/table.js'
 export const REAL_OR_INT = unsupported('bool is summed and multiplied as int32; raw operations convert first')
 export const REAL_MEAN = unsupported('means and gradients are real numbers; raw operations refuse integers')
 export const REAL_LOSS = unsupported('probabilities are real numbers')
-export const REAL_DRAWS = unsupported('these random numbers are real; randint() draws integers one by one')
+export const REAL_DRAWS = unsupported('random numbers are real numbers, or 32 bits; raw operations make others of them')
 export const REAL_IMAGES = unsupported('images, weights and statistics are real numbers')
 
 /** One kernel for both real dtypes, the cells of the others given. */

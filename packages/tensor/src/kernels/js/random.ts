@@ -1,6 +1,6 @@
 /** Random numbers of the js backend, one by one as `values/draws.ts` draws them. */
 import { xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus'
-import { normalPair, uniform, uniform64 } from '../../values/draws.js'
+import { bits, normalPair, uniform, uniform64 } from '../../values/draws.js'
 import type { Draw } from '../table/operands.js'
 import { REAL_DRAWS, real } from './cells.js'
 
@@ -26,6 +26,6 @@ const normals: Draw = (words, out, from, count) => {
 }
 
 export const cells = {
-  uniform: { ...real(uniforms(uniform64), REAL_DRAWS, REAL_DRAWS), float32: uniforms(uniform) },
+  uniform: { ...real(uniforms(uniform64), uniforms(bits), REAL_DRAWS), float32: uniforms(uniform) },
   normal: real(normals, REAL_DRAWS, REAL_DRAWS),
 }

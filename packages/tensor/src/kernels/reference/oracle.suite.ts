@@ -178,7 +178,7 @@ export const oracle = {
   uniform: cells(
     draw((source) => [(source.next() >>> 8) / 2 ** 24]),
     draw((source) => [uniformFloat64(source)]),
-    NONE,
+    draw((source) => [source.next()]),
     NONE,
   ),
   normal: cells(draw(normalPair), draw(normalPair), NONE, NONE),

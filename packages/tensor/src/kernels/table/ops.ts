@@ -27,7 +27,7 @@ export const OPS = {
   where: ['where'],
   axpy: ['axpy'],
   copy: ['copy'],
-  /** Random numbers. Real numbers alone. */
+  /** Random numbers; never asked on bool. */
   draw: ['uniform', 'normal'],
   fill: ['fill'],
   matmul: ['matmul'],

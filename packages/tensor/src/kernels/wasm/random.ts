@@ -9,7 +9,7 @@ import { unstage } from './strided.js'
 type Real = 'f32' | 'f64'
 declare module './instance.js' {
   interface KernelExports
-    extends Readonly<Record<`uniform_${Real}`, (n: number, words: number, out: number) => void>>,
+    extends Readonly<Record<`uniform_${Real | 'i32'}`, (n: number, words: number, out: number) => void>>,
       Readonly<Record<`normal_${Real}`, (n: number, x: number, out: number) => void>> {}
 }
 
@@ -40,7 +40,8 @@ function draw(lazy: LazyInstance, loops: Draw, run: (n: number, words: number, o
 }
 
 export function cells(lazy: LazyInstance): OwnCells {
-  const uniform = (type: Real, loops: Draw) => draw(lazy, loops, (n, words, out) => lazy.get().kernels[`uniform_${type}`](n, words, out))
+  const uniform = (type: Real | 'i32', loops: Draw) =>
+    draw(lazy, loops, (n, words, out) => lazy.get().kernels[`uniform_${type}`](n, words, out))
   /** Of uniform ones of float64. */
   const normal = (type: Real, loops: Draw) =>
     draw(lazy, loops, (n, words, out, room) => {
@@ -49,7 +50,11 @@ export function cells(lazy: LazyInstance): OwnCells {
     })
   const [uniforms, normals] = [loopsOf('uniform'), loopsOf('normal')]
   return {
-    uniform: by(bySize, { float32: uniform('f32', uniforms.float32), float64: uniform('f64', uniforms.float64) }),
+    uniform: by(bySize, {
+      float32: uniform('f32', uniforms.float32),
+      float64: uniform('f64', uniforms.float64),
+      int32: uniform('i32', uniforms.int32),
+    }),
     normal: by(bySize, { float32: normal('f32', normals.float32), float64: normal('f64', normals.float64) }),
   }
 }
