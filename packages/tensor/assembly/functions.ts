@@ -7,7 +7,7 @@ import { join4, upperPair } from './pairs'
 
 const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, power }
 const enum Circular { sin, cos, tan }
-const enum Rest { remainder, fmod, floor_divide }
+const enum Rest { modulo, fmod, floor_divide }
 
 const LOG2E: f64 = 1.4426950408889634
 const LOG10_2: f64 = 0.3010299956639812
@@ -300,7 +300,7 @@ const EXACT: f64 = 536870912 // 2^29
 @inline function rest2(op: Rest, a: v128, b: v128, rest: v128): v128 {
   if (op == Rest.fmod) return rest
   const opposite = isOpposite(rest, b)
-  if (op == Rest.remainder) return v128.bitselect(f64x2.add(rest, b), rest, opposite)
+  if (op == Rest.modulo) return v128.bitselect(f64x2.add(rest, b), rest, opposite)
   const quotient = f64x2.sub(f64x2.div(f64x2.sub(a, rest), b), v128.and(opposite, splat(1)))
   const down = f64x2.floor(quotient)
   const whole = f64x2.add(down, v128.and(f64x2.gt(f64x2.sub(quotient, down), splat(0.5)), splat(1)))

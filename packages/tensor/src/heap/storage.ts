@@ -40,7 +40,7 @@ export class Storage {
   /** How many elements there are. */
   readonly length: number
   readonly memory: Memory
-  /** What `host` gives while the storage is open. */
+  /** `host`, while the storage is open. */
   private elements: TypedArray | null
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
@@ -52,7 +52,7 @@ export class Storage {
   writer: string | null
   /** @internal The block, of heap storage that is open. */
   lease: HeapLease | null
-  /** What `device` gives. */
+  /** `device`, likewise. */
   private buffer: BufferLease | null
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */

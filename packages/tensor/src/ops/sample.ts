@@ -8,7 +8,8 @@ import { rawOperations as ops } from '../raw/operations.js'
 import { onOneDevice } from '../tensor/arguments.js'
 import { checkOptions, checkTensor } from '../tensor/check-argument.js'
 import type { RandomOptions } from '../tensor/create.js'
-import { drawInto, generatorOf, homeOf, randn } from '../tensor/create.js'
+import { generatorOf, homeOf, randn } from '../tensor/create.js'
+import { drawReals } from '../tensor/draw.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -49,7 +50,7 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
 /** Multiples of 2⁻⁵³ in [0, 1). */
 function uniforms(n: number, generator: Generator): Float64Array {
   const out = Tensor.uninitialized('float64', [n], CPU)
-  drawInto(out, 'uniform', generator)
+  drawReals(out, 'uniform', generator)
   return out.storage.host as Float64Array
 }
 

@@ -13,6 +13,7 @@ import { checkShape, inferShape, numelOf, type Shape } from '../values/shape.js'
 import { elementsOf } from './bytes.js'
 import { argumentText, checkOptions, checkTensor } from './check-argument.js'
 import { currentDevice, type Device, type DeviceSpec, deviceFor, kernelsAt } from './device.js'
+import { drawIntegers, drawReals } from './draw.js'
 import { fromJson, isTensorJson } from './from-json.js'
 import { isTensor, Tensor } from './tensor.js'
 
@@ -402,58 +403,6 @@ export function generatorOf(op: string, options: Pick<RandomOptions, 'generator'
   throw invalidArgument(op, 'a Generator as generator', argumentText(generator), 'Write { generator: new Generator(7) }.')
 }
 
-/** From this many numbers on a kernel draws them: it saves more than the state's way there and back costs. */
-const MANY = 80
-
-/** Writes `count` of a generator's next 32 bits into an int32 tensor of the cpu, from element `from` on. */
-function drawBits(out: Tensor, from: number, count: number, generator: Generator): void {
-  const { words, spare } = generator.state()
-  const next = Int32Array.from(words)
-  kernelsAt(CPU).uniform.int32(next, out, from, count)
-  generator.restore({ words: [...next], spare })
-}
-
-/** Fills an int32 tensor of the cpu with integers from low to low + range − 1, those that `generator.integer` would draw. */
-function drawIntegers(out: Tensor, low: number, range: number, generator: Generator): void {
-  const array = out.storage.host as Int32Array
-  // Numbers from here on would make small remainders more likely.
-  const end = 2 ** 32 - (2 ** 32 % range)
-  const inverse = 1 / range
-  for (let made = 0; made < array.length; ) {
-    const from = made
-    drawBits(out, from, array.length - from, generator)
-    for (let i = from; i < array.length; i++) {
-      const drawn = array[i]! + 2 ** 31
-      if (drawn >= end) continue
-      // The quotient may be one off where it is nearly whole.
-      const rest = drawn - Math.floor(drawn * inverse) * range
-      array[made++] = (rest < 0 ? rest + range : rest >= range ? rest - range : rest) + low
-    }
-  }
-}
-
-/** Fills a tensor of the cpu with a generator's next numbers. The dtype is a floating one. */
-export function drawInto(out: Tensor, draw: 'uniform' | 'normal', generator: Generator): void {
-  const { dtype, numel } = out
-  const array = out.storage.host!
-  if (numel < MANY) {
-    for (let i = 0; i < numel; i++) {
-      array[i] = draw === 'normal' ? generator.normal() : dtype === 'float32' ? generator.uniform() : generator.uniform64()
-    }
-    return
-  }
-  const { words, spare } = generator.state()
-  const isNormal = draw === 'normal'
-  // The second of a pair that was begun comes first, and what is left of an odd number begins another.
-  const from = isNormal && spare !== null ? 1 : 0
-  if (from === 1) array[0] = spare!
-  const rest = isNormal ? (numel - from) % 2 : 0
-  const next = Int32Array.from(words)
-  kernelsAt(CPU)[draw][dtype](next, out, from, numel - from - rest)
-  generator.restore({ words: [...next], spare: isNormal ? null : spare })
-  if (rest === 1) array[numel - 1] = generator.normal()
-}
-
 function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: 'uniform' | 'normal'): Tensor {
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32', RANDOM_OPTIONS)
@@ -461,7 +410,7 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   checkRoom(op, dtype, numelOf(shape))
   const generator = generatorOf(op, options)
   const out = Tensor.uninitialized(dtype, shape.slice(), CPU)
-  drawInto(out, draw, generator)
+  drawReals(out, draw, generator)
   return finish(op, out, options)
 }
 
@@ -519,15 +468,8 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   }
   checkRoom('randint', dtype, numelOf(shape))
   const generator = generatorOf('randint', options)
-  const [out, array] = onHost(dtype, shape.slice())
-  if (array.length < MANY || high - low > INT32_SPAN) {
-    for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
-  } else if (dtype === 'int32') drawIntegers(out, low, high - low, generator)
-  else {
-    const [whole, from] = onHost('int32', shape)
-    drawIntegers(whole, 0, high - low, generator)
-    for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, from[i]! + low)
-  }
+  const out = Tensor.uninitialized(dtype, shape.slice(), CPU)
+  drawIntegers(out, low, high, generator)
   return finish('randint', out, options)
 }
 

@@ -11,7 +11,7 @@ import { normalPair, uniform, uniform64 } from './draws.js'
 /** Seeds that differ in a few bits start with similar numbers; after this many they do not. */
 const WARM_UP = 64
 
-/** What `normalPair` writes to. */
+/** Room for `normalPair`. */
 const PAIR = new Float64Array(2)
 
 /** The state of a `Generator`, as plain data. */

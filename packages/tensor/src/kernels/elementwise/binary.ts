@@ -63,7 +63,7 @@ export const BINARY = {
   remainder: {
     js: (a, b) => remainder(a, b),
     int32: (a, b) => (b === 0 ? 0 : remainder(a, b)),
-    simd: { float32: 'remainder_f32' },
+    simd: { float32: 'modulo_f32' },
     gpujs: `${REST}
     if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { r = r + vb; }
     return r;`,
