@@ -38,7 +38,7 @@ export const tensorsAnywhere = [
     RESIDENT,
     'memory counts what is in use',
     'packages/tensor/src/heap/storage.ts',
-    '    this.device?.giveBack()\n',
+    '    this.buffer?.giveBack()\n',
     '',
     'a closed tensor keeps its buffer',
   ),

@@ -2,7 +2,8 @@
  * Functions by polynomials, activations and their derivatives over dense runs of float32: four lanes, then the rest one by one with the same vector
  * code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). `wasm/elementwise.ts` calls them.
  */
-import { erf4, exp4, expm14, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './math'
+import { erf4, exp4, expm14, gauss4, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './math'
+import { upperPair } from './pairs'
 
 // Which function a shared loop inlines: compile-time constants, as in `elementwise.ts`.
 const enum Forward {
@@ -41,7 +42,7 @@ const CUBIC: f32 = 0.044715
     const t = f32x4.mul(x, p0)
     return v128.bitselect(x, f32x4.div(log1p4(exp4(t)), p0), f32x4.gt(t, p1))
   }
-  if (op == Forward.gelu) return f32x4.mul(x, normalCdf4(x))
+  if (op == Forward.gelu) return f32x4.mul(x, normalCdf4(x, gauss4(x)))
   return f32x4.div(x, f32x4.add(one(), exp4(f32x4.neg(geluArgument(x)))))
 }
 
@@ -61,8 +62,9 @@ const CUBIC: f32 = 0.044715
     return v128.bitselect(g, f32x4.mul(g, sigmoid4(t)), f32x4.gt(t, p1))
   }
   if (op == Backward.gelu_backward) {
-    const density = f32x4.mul(exp4(f32x4.mul(f32x4.mul(x, x), f32x4.splat(-0.5))), f32x4.splat(ONE_OVER_SQRT_2PI))
-    return f32x4.mul(g, f32x4.add(normalCdf4(x), f32x4.mul(x, density)))
+    const gauss = gauss4(x)
+    const density = f32x4.mul(gauss, f32x4.splat(ONE_OVER_SQRT_2PI))
+    return f32x4.mul(g, f32x4.add(normalCdf4(x, gauss), f32x4.mul(x, density)))
   }
   // Beyond 20 the slope is 0 or 1, and the cube of a large number would be infinite.
   x = f32x4.min(f32x4.max(x, f32x4.splat(-20)), f32x4.splat(20))
@@ -77,8 +79,13 @@ const CUBIC: f32 = 0.044715
   const a = f32x4.splat(p0)
   const b = f32x4.splat(p1)
   const end = x + (<usize>n << 2)
-  const endOfVectors = x + (<usize>(n & ~3) << 2)
-  for (; x < endOfVectors; x += 16, out += 16) v128.store(out, forward(op, v128.load(x), a, b))
+  // Two vectors share the constants, which are more than there are registers.
+  for (const pairs = x + (<usize>(n & ~7) << 2); x < pairs; x += 32, out += 32) {
+    const y0 = forward(op, v128.load(x), a, b)
+    const y1 = forward(op, v128.load(x + 16), a, b)
+    v128.store(out, y0)
+    v128.store(out + 16, y1)
+  }
   for (; x < end; x += 4, out += 4) f32.store(out, f32x4.extract_lane(forward(op, v128.load32_splat(x), a, b), 0))
 }
 

@@ -1,14 +1,14 @@
 /**
  * Functions of float32 that are computed in double, two lanes at a time, and rounded once: the result is within 0.51 units in the last place, and special
- * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs. For `wasm/elementwise.ts`.
+ * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs, remainders (exact). For
+ * `wasm/elementwise.ts`.
  */
-import { cos1, sin1, tan1 } from './math'
 import { join4, upperPair } from './pairs'
 
 const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, power }
-const enum Single { sin, cos, tan }
+const enum Circular { sin, cos, tan }
+const enum Rest { modulo, fmod, floor_divide }
 
-const LN2: f64 = 0.6931471805599453
 const LOG2E: f64 = 1.4426950408889634
 const LOG10_2: f64 = 0.3010299956639812
 const PI: f64 = 3.141592653589793
@@ -24,43 +24,41 @@ const ROUNDER: f64 = 6755399441055744
   return f64x2.add(f64x2.mul(a, x), splat(b))
 }
 
-/** 2^t, relative error 10⁻¹²: infinity and 0 in float32 are reached long before the bounds. NaN stays. */
+/** 2^t, relative error 4 · 10⁻¹¹ (Remez): infinity and 0 in float32 are reached long before the bounds. NaN stays. */
 @inline function exp2Of(input: v128): v128 {
   const t = f64x2.pmin(f64x2.pmax(input, splat(-400)), splat(400))
   const shifted = f64x2.add(t, splat(ROUNDER))
-  const r = f64x2.mul(f64x2.sub(t, f64x2.sub(shifted, splat(ROUNDER))), splat(LN2))
-  let p = madd(splat(2.7557319223985893e-7), r, 2.7557319223985893e-6)
-  p = madd(p, r, 2.4801587301587302e-5)
-  p = madd(p, r, 1.984126984126984e-4)
-  p = madd(p, r, 1.388888888888889e-3)
-  p = madd(p, r, 8.333333333333333e-3)
-  p = madd(p, r, 4.1666666666666664e-2)
-  p = madd(p, r, 1.6666666666666666e-1)
-  p = madd(p, r, 0.5)
-  p = madd(p, r, 1)
-  p = madd(p, r, 1)
+  const r = f64x2.sub(t, f64x2.sub(shifted, splat(ROUNDER)))
+  let p = madd(splat(1.52019496398050815e-5), r, 1.54692908795655496e-4)
+  p = madd(p, r, 1.3333922421237843e-3)
+  p = madd(p, r, 9.61802725498758955e-3)
+  p = madd(p, r, 5.55041035366790275e-2)
+  p = madd(p, r, 2.40226511981425658e-1)
+  p = madd(p, r, 6.93147180728357593e-1)
+  p = madd(p, r, 9.99999999961691853e-1)
   // 2^n: n plus the exponent's bias; the shift drops the bits above.
   return f64x2.mul(p, i64x2.shl(i64x2.add(shifted, i64x2.splat(1023)), 52))
 }
 
-/** log2 of a float32 as a double, which is never denormal; relative error 10⁻¹². -∞ at 0, NaN below. */
-@inline function log2Of(x: v128): v128 {
-  // The exponent that brings the mantissa to [√½, √2).
-  const e = i64x2.shr_s(i64x2.sub(x, i64x2.splat(0x3fe6a09e667f3bcd)), 52)
-  const m = i64x2.sub(x, i64x2.shl(e, 52))
+/** log2 of a finite float32 above 0 as a double, which is never denormal; relative error 10⁻¹³ (Remez). */
+@inline function log2OfPositive(x: v128): v128 {
+  // The exponent that brings the mantissa to [√½, √2), by the words that hold the exponents.
+  const e = i32x4.shr_s(i32x4.sub(x, i64x2.splat(0x3fe6a09e00000000)), 20)
+  const m = i64x2.sub(x, i64x2.shl(v128.and(e, i64x2.splat(0xffffffff00000000)), 20))
   const f = f64x2.sub(m, splat(1))
   const s = f64x2.div(f, f64x2.add(m, splat(1)))
   const z = f64x2.mul(s, s)
-  let p = madd(splat(0.13333333333333333), z, 0.15384615384615385)
-  p = madd(p, z, 0.18181818181818182)
-  p = madd(p, z, 0.2222222222222222)
-  p = madd(p, z, 0.2857142857142857)
-  p = madd(p, z, 0.4)
-  p = madd(p, z, 0.6666666666666666)
-  p = madd(p, z, 2)
-  // |e| is below 1024, so its low word is all of it.
-  const exponent = f64x2.convert_low_i32x4_s(v128.shuffle<i32>(e, e, 0, 2, 0, 2))
-  let r = f64x2.add(f64x2.mul(f64x2.mul(p, s), splat(LOG2E)), exponent)
+  let p = madd(splat(0.282899319034162326), z, 0.319905752833130873)
+  p = madd(p, z, 0.41220925109770712)
+  p = madd(p, z, 0.577077942376510909)
+  p = madd(p, z, 0.961796694113306902)
+  p = madd(p, z, 2.88539008177785001)
+  return f64x2.add(f64x2.mul(p, s), f64x2.convert_low_i32x4_s(v128.shuffle<i32>(e, e, 1, 3, 1, 3)))
+}
+
+/** -∞ at 0, NaN below. */
+@inline function log2Of(x: v128): v128 {
+  let r = log2OfPositive(x)
   r = v128.bitselect(splat(-Infinity), r, f64x2.eq(x, splat(0)))
   r = v128.bitselect(splat(NaN), r, f64x2.lt(x, splat(0)))
   // Infinity and NaN answer themselves.
@@ -134,6 +132,23 @@ const ROUNDER: f64 = 6755399441055744
   return withSignOf(v128.bitselect(f64x2.sub(splat(PI), arc), arc, v128.and(isLeft, f64x2.eq(x, x))), y)
 }
 
+/** Functions by a logarithm, whose special cases cost as much as the logarithm does. */
+@inline function hasPlain(op: Op): bool {
+  return op == Op.log2 || op == Op.log10 || op == Op.pow || op == Op.power
+}
+
+/** Whether none of the special cases of these functions is met: x is finite and above 0. */
+@inline function isPlain(x: v128): v128 {
+  return v128.and(f32x4.gt(x, f32x4.splat(0)), f32x4.lt(x, f32x4.splat(Infinity)))
+}
+
+/** `of2` there, with the same bits; an exponent y is finite. */
+@inline function plain2(op: Op, x: v128, y: v128): v128 {
+  const log = log2OfPositive(x)
+  if (op == Op.log2) return log
+  return op == Op.log10 ? f64x2.mul(log, splat(LOG10_2)) : exp2Of(f64x2.mul(y, log))
+}
+
 @inline function of2(op: Op, x: v128, y: v128): v128 {
   if (op == Op.log2) return log2Of(x)
   if (op == Op.log10) return f64x2.mul(log2Of(x), splat(LOG10_2))
@@ -153,17 +168,21 @@ const ROUNDER: f64 = 6755399441055744
   return powOf(x, y)
 }
 
-/** The function of four float32 elements; y is in double. */
-@inline function of4(op: Op, x: v128, yLow: v128, yHigh: v128): v128 {
+/** The function of four float32 elements; y is in double, and `isFinite` says whether all of it is. */
+@inline function of4(op: Op, x: v128, yLow: v128, yHigh: v128, isFinite: bool): v128 {
+  if (hasPlain(op) && isFinite && i32x4.all_true(isPlain(x))) {
+    return join4(plain2(op, f64x2.promote_low_f32x4(x), yLow), plain2(op, upperPair(x), yHigh))
+  }
   return join4(of2(op, f64x2.promote_low_f32x4(x), yLow), of2(op, upperPair(x), yHigh))
 }
 
 /** The exponent of pow is p0. @exports log2 log10 exp2 sinh cosh asin acos atan pow: f32 */
 @inline function unary(op: Op, n: i32, x: usize, out: usize, p0: f64): void {
   const y = splat(p0)
+  const isFinite = op != Op.pow || abs(p0) < Infinity
   let i = 0
   for (; i < (n & ~3); i += 4) {
-    v128.store(out + (<usize>i << 2), of4(op, v128.load(x + (<usize>i << 2)), y, y))
+    v128.store(out + (<usize>i << 2), of4(op, v128.load(x + (<usize>i << 2)), y, y, isFinite))
   }
   for (; i < n; i++) {
     const v = f64x2.promote_low_f32x4(v128.load32_splat(x + (<usize>i << 2)))
@@ -171,11 +190,159 @@ const ROUNDER: f64 = 6755399441055744
   }
 }
 
-/** One element at a time. @exports f32 */
-@inline function unarySingle(op: Single, n: i32, x: usize, out: usize): void {
-  for (const end = x + (<usize>n << 2); x < end; x += 4, out += 4) {
-    const v = f32.load(x)
-    f32.store(out, op == Single.sin ? sin1(v) : op == Single.cos ? cos1(v) : tan1(v))
+/** The host's `Math.sin` and `Math.cos`, for arguments whose reduction needs more than 53 bits. */
+@external('math', 'sin')
+declare function hostSin(x: f64): f64
+@external('math', 'cos')
+declare function hostCos(x: f64): f64
+
+// pi in two parts: the first has 33 bits, so that n · PI_1 is exact for |n| < 2^20.
+const PI_1: f64 = 3.1415926218032836914
+const PI_2: f64 = 3.17865095470563921e-8
+/** From here on the two parts do not suffice. */
+const REDUCIBLE: f32 = 1_000_000
+
+/** The integer next to x, plus ROUNDER: so its lowest bit is the lowest of all. */
+@inline function rounded(x: v128): v128 {
+  return f64x2.add(x, splat(ROUNDER))
+}
+
+/** x − n · pi · share, where share is 1 or 1/2. */
+@inline function remaining(x: v128, n: v128, share: f64): v128 {
+  return f64x2.sub(f64x2.sub(x, f64x2.mul(n, splat(PI_1 * share))), f64x2.mul(n, splat(PI_2 * share)))
+}
+
+/** sin r for |r| ≤ pi / 2, relative error 3 · 10⁻¹¹ (Remez). -0 stays -0. */
+@inline function sinOf(r: v128): v128 {
+  const z = f64x2.mul(r, r)
+  let p = madd(splat(-2.3888698839756071e-8), z, 2.7525372907043854e-6)
+  p = madd(p, z, -1.9840867994984725e-4)
+  p = madd(p, z, 8.3333311070504764e-3)
+  p = madd(p, z, -1.6666666626116087e-1)
+  return f64x2.mul(r, madd(p, z, 1))
+}
+
+/** cos r for |r| ≤ pi / 4. FreeBSD msun `__cosdf`. */
+@inline function cosOf(r: v128): v128 {
+  const z = f64x2.mul(r, r)
+  let p = madd(splat(2.43904487962774090654e-5), z, -1.38867637746099294692e-3)
+  p = madd(p, z, 4.16666233237390631894e-2)
+  p = madd(p, z, -4.99999997251031003120e-1)
+  return madd(p, z, 1)
+}
+
+@inline function circular2(op: Circular, x: v128): v128 {
+  if (op == Circular.sin) {
+    const n = rounded(f64x2.mul(x, splat(1 / PI)))
+    const y = sinOf(remaining(x, f64x2.sub(n, splat(ROUNDER)), 1))
+    return v128.xor(y, i64x2.shl(n, 63)) // odd n: -sin
+  }
+  if (op == Circular.cos) {
+    // x is (n + 1/2) pi + r, so that its cosine is -sin r for even n.
+    const n = rounded(f64x2.sub(f64x2.mul(x, splat(1 / PI)), splat(0.5)))
+    const y = sinOf(remaining(x, f64x2.add(f64x2.sub(n, splat(ROUNDER)), splat(0.5)), 1))
+    return v128.xor(v128.xor(y, splat(-0.0)), i64x2.shl(n, 63))
+  }
+  const n = rounded(f64x2.mul(x, splat(2 / PI)))
+  const r = remaining(x, f64x2.sub(n, splat(ROUNDER)), 0.5)
+  const s = sinOf(r)
+  const c = cosOf(r)
+  const isOdd = i64x2.lt_s(i64x2.shl(n, 63), i64x2.splat(0)) // -cos r / sin r
+  const y = f64x2.div(v128.bitselect(c, s, isOdd), v128.bitselect(s, c, isOdd))
+  return v128.xor(y, v128.and(isOdd, splat(-0.0)))
+}
+
+function hostCircular(op: Circular, x: f64): f32 {
+  return <f32>(op == Circular.sin ? hostSin(x) : op == Circular.cos ? hostCos(x) : hostSin(x) / hostCos(x))
+}
+
+/** y with the host's results where |x| is too large, or NaN. */
+function withHost4(op: Circular, x: v128, y: v128): v128 {
+  const far = v128.not(f32x4.lt(f32x4.abs(x), f32x4.splat(REDUCIBLE)))
+  if (i32x4.extract_lane(far, 0)) y = f32x4.replace_lane(y, 0, hostCircular(op, <f64>f32x4.extract_lane(x, 0)))
+  if (i32x4.extract_lane(far, 1)) y = f32x4.replace_lane(y, 1, hostCircular(op, <f64>f32x4.extract_lane(x, 1)))
+  if (i32x4.extract_lane(far, 2)) y = f32x4.replace_lane(y, 2, hostCircular(op, <f64>f32x4.extract_lane(x, 2)))
+  if (i32x4.extract_lane(far, 3)) y = f32x4.replace_lane(y, 3, hostCircular(op, <f64>f32x4.extract_lane(x, 3)))
+  return y
+}
+
+@inline function circular4(op: Circular, x: v128): v128 {
+  const y = join4(circular2(op, f64x2.promote_low_f32x4(x)), circular2(op, upperPair(x)))
+  return i32x4.all_true(f32x4.lt(f32x4.abs(x), f32x4.splat(REDUCIBLE))) ? y : withHost4(op, x, y)
+}
+
+/** @exports f32 */
+@inline function circular(op: Circular, n: i32, x: usize, out: usize): void {
+  const end = x + (<usize>n << 2)
+  const endOfVectors = x + (<usize>(n & ~3) << 2)
+  for (; x < endOfVectors; x += 16, out += 16) v128.store(out, circular4(op, v128.load(x)))
+  for (; x < end; x += 4, out += 4) f32.store(out, f32x4.extract_lane(circular4(op, v128.load32_splat(x)), 0))
+}
+
+/** Quotients below this have so few bits that their product with a float32 is exact in double. */
+const EXACT: f64 = 536870912 // 2^29
+
+/** Of a float32 a and b ≠ 0: a − b · trunc(a / b), exactly, with the sign of a. q is a / b, below EXACT. */
+@inline function restOf(a: v128, b: v128, q: v128): v128 {
+  const r = f64x2.sub(a, f64x2.mul(f64x2.trunc(q), b))
+  // A finite a below an infinite b is its own rest; a rest of 0 has the sign of a.
+  const rest = v128.bitselect(a, r, f64x2.lt(f64x2.abs(a), f64x2.abs(b)))
+  return withSignOf(f64x2.abs(rest), a)
+}
+
+/** All ones where a rest other than 0 has not the sign of b. */
+@inline function isOpposite(rest: v128, b: v128): v128 {
+  const differ = i64x2.lt_s(v128.xor(rest, b), i64x2.splat(0))
+  return v128.and(differ, f64x2.ne(rest, splat(0)))
+}
+
+/** As `scalars.ts` defines them, of the rest of a after b. */
+@inline function rest2(op: Rest, a: v128, b: v128, rest: v128): v128 {
+  if (op == Rest.fmod) return rest
+  const opposite = isOpposite(rest, b)
+  if (op == Rest.modulo) return v128.bitselect(f64x2.add(rest, b), rest, opposite)
+  const quotient = f64x2.sub(f64x2.div(f64x2.sub(a, rest), b), v128.and(opposite, splat(1)))
+  const down = f64x2.floor(quotient)
+  const whole = f64x2.add(down, v128.and(f64x2.gt(f64x2.sub(quotient, down), splat(0.5)), splat(1)))
+  // A zero has the sign of the quotient that it is rounded from.
+  const zero = v128.and(v128.xor(a, b), splat(-0.0))
+  return v128.bitselect(zero, whole, f64x2.eq(quotient, splat(0)))
+}
+
+/** A lane whose quotient is large, or no number. */
+function slowRest(op: Rest, a: f64, b: f64): f64 {
+  const y = f64x2.extract_lane(rest2(op, splat(a), splat(b), splat(a % b)), 0)
+  return op == Rest.floor_divide && b == 0 ? a / b : y
+}
+
+@inline function restPair(op: Rest, a: v128, b: v128): v128 {
+  const q = f64x2.div(a, b)
+  let y = rest2(op, a, b, restOf(a, b, q))
+  const near = f64x2.lt(f64x2.abs(q), splat(EXACT))
+  if (i64x2.all_true(near)) return y
+  if (!i64x2.extract_lane(near, 0)) y = f64x2.replace_lane(y, 0, slowRest(op, f64x2.extract_lane(a, 0), f64x2.extract_lane(b, 0)))
+  if (!i64x2.extract_lane(near, 1)) y = f64x2.replace_lane(y, 1, slowRest(op, f64x2.extract_lane(a, 1), f64x2.extract_lane(b, 1)))
+  return y
+}
+
+/** The rest of a division with the sign of b, with that of a, and the quotient rounded down. @exports f32 */
+@inline function restRows(op: Rest, rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
+  for (let r = 0; r < rows; r++) {
+    let i = 0
+    for (; i < (n & ~3); i += 4) {
+      const x = aStep == 0 ? v128.load32_splat(a) : v128.load(a + (<usize>i << 2))
+      const y = bStep == 0 ? v128.load32_splat(b) : v128.load(b + (<usize>i << 2))
+      const low = restPair(op, f64x2.promote_low_f32x4(x), f64x2.promote_low_f32x4(y))
+      v128.store(out + (<usize>i << 2), join4(low, restPair(op, upperPair(x), upperPair(y))))
+    }
+    for (; i < n; i++) {
+      const x = f64x2.promote_low_f32x4(v128.load32_splat(a + (<usize>(i * aStep) << 2)))
+      const y = f64x2.promote_low_f32x4(v128.load32_splat(b + (<usize>(i * bStep) << 2)))
+      f32.store(out + (<usize>i << 2), <f32>f64x2.extract_lane(restPair(op, x, y), 0))
+    }
+    a += aRow
+    b += bRow
+    out += outRow
   }
 }
 
@@ -186,7 +353,8 @@ const ROUNDER: f64 = 6755399441055744
     for (; i < (n & ~3); i += 4) {
       const x = aStep == 0 ? v128.load32_splat(a) : v128.load(a + (<usize>i << 2))
       const y = bStep == 0 ? v128.load32_splat(b) : v128.load(b + (<usize>i << 2))
-      v128.store(out + (<usize>i << 2), of4(op, x, f64x2.promote_low_f32x4(y), upperPair(y)))
+      const isFinite = op == Op.power && i32x4.all_true(f32x4.lt(f32x4.abs(y), f32x4.splat(Infinity)))
+      v128.store(out + (<usize>i << 2), of4(op, x, f64x2.promote_low_f32x4(y), upperPair(y), isFinite))
     }
     for (; i < n; i++) {
       const x = f64x2.promote_low_f32x4(v128.load32_splat(a + (<usize>(i * aStep) << 2)))

@@ -1,9 +1,9 @@
 /**
- * Polynomial exp, log, tanh, sigmoid, expm1, log1p and erf on four float32 lanes, and sin, cos and tan on one; the other kernels build on them.
+ * Polynomial exp, log, tanh, sigmoid, expm1, log1p, erf and the normal distribution on four float32 lanes; the other kernels build on them.
  *
  * Error bounds (see `wasm/numerics.test.ts`; over all exponents, in units of the last place of the result): exp 1, log 1, tanh 1.5,
- * sigmoid 2.5, expm1 3.5, log1p 2.5, erf 3, sin, cos and tan 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
- * give the same bits. Coefficients: Cephes (Moshier), `expf`, `logf`, `tanhf`; sin and cos: FreeBSD msun `__sindf`, `__cosdf`.
+ * sigmoid 2.5, expm1 3.5, log1p 2.5, erf 3; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused
+ * multiply-add), so that all machines give the same bits. Coefficients: Cephes (Moshier), `expf`, `logf`, `tanhf`.
  */
 
 export const LOG2E: f32 = 1.44269504088896341
@@ -31,10 +31,14 @@ export const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** Overflows to infinity above 88.73, is denormal below -87.34, zero below -103.98; NaN stays NaN. */
-@inline export function exp4(input: v128): v128 {
-  // Beyond these bounds the result is infinity or zero whatever the input; within them 2^n can be built from two normal factors.
+@inline export function exp4(x: v128): v128 {
+  // Beyond these bounds the result is infinity or zero whatever the input.
   // pmax and pmin are one instruction each, and give their first operand when it is NaN.
-  const x = f32x4.pmin(f32x4.pmax(input, splat(-105)), splat(90))
+  return expWithin4(f32x4.pmin(f32x4.pmax(x, splat(-105)), splat(90)))
+}
+
+/** eˣ for x from -170 to 170, in which 2^n can be built from two normal factors. */
+@inline function expWithin4(x: v128): v128 {
   // Adding 1.5 · 2^23 rounds to an integer, which is then in the low bits of the sum.
   const shifted = f32x4.add(f32x4.mul(x, splat(LOG2E)), splat(ROUNDER))
   const n = f32x4.sub(shifted, splat(ROUNDER))
@@ -97,11 +101,22 @@ export const LN2_LOW: f32 = -2.12194440e-4
   return f32x4.div(splat(1), f32x4.add(splat(1), exp4(f32x4.neg(x))))
 }
 
-/** eˣ − 1: by the series, from |x| = ln 2 / 2 on by exp4. -0 stays -0. */
-@inline export function expm14(x: v128): v128 {
-  const large = f32x4.sub(exp4(x), splat(1))
-  const near = v128.bitselect(expSeries4(x), large, f32x4.lt(f32x4.abs(x), splat(0.34657359)))
-  return v128.bitselect(x, near, f32x4.eq(x, splat(0)))
+/** eˣ − 1, as 2^n times the series plus 2^n − 1. -0 stays -0. */
+@inline export function expm14(input: v128): v128 {
+  // As `exp4` and `expWithin4`.
+  const x = f32x4.pmin(f32x4.pmax(input, splat(-105)), splat(90))
+  const shifted = f32x4.add(f32x4.mul(x, splat(LOG2E)), splat(ROUNDER))
+  const n = f32x4.sub(shifted, splat(ROUNDER))
+  const k = i32x4.sub(shifted, splat(ROUNDER))
+  const p = expSeries4(f32x4.sub(f32x4.sub(x, f32x4.mul(n, splat(LN2_HIGH))), f32x4.mul(n, splat(LN2_LOW))))
+  const half = i32x4.shr_s(k, 1)
+  const rest = i32x4.sub(k, half)
+  const bias = i32x4.splat(127)
+  const scale1 = i32x4.shl(i32x4.add(half, bias), 23)
+  const scale2 = i32x4.shl(i32x4.add(rest, bias), 23)
+  const one = i32x4.shl(i32x4.sub(bias, rest), 23) // 1 / scale2
+  const y = f32x4.mul(f32x4.add(f32x4.mul(p, scale1), f32x4.sub(scale1, one)), scale2)
+  return v128.bitselect(input, y, f32x4.eq(input, splat(0)))
 }
 
 /** log(1 + x). The factor x / ((1 + x) − 1) corrects the rounding of 1 + x. */
@@ -167,75 +182,29 @@ export const LN2_LOW: f32 = -2.12194440e-4
   return v128.or(v128.bitselect(small, large, f32x4.lt(a, splat(1))), sign)
 }
 
-/** The distribution function of the standard normal, erfc(-x / √2) / 2. */
-@inline export function normalCdf4(x: v128): v128 {
-  const w = f32x4.mul(x, splat(0.7071067811865476))
-  const a = f32x4.abs(w)
-  const half = splat(0.5)
-  const middle = f32x4.add(half, f32x4.mul(half, f32x4.mul(w, erfSeries4(f32x4.mul(w, w)))))
-  const s = f32x4.mul(x, x)
-  const tail = f32x4.mul(half, erfcTail4(a, f32x4.mul(s, half), f32x4.mul(squareRest4(x, s), half)))
-  const outside = v128.bitselect(tail, f32x4.sub(splat(1), tail), f32x4.lt(x, splat(0)))
-  return v128.bitselect(middle, outside, f32x4.lt(a, splat(1)))
+/** exp(-x² / 2), which is 0 in float32 from |x| = 14.5 on. */
+@inline export function gauss4(x: v128): v128 {
+  const a = f32x4.pmin(f32x4.abs(x), splat(15))
+  const s = f32x4.mul(a, a)
+  // exp(-s - e) is exp(-s) (1 - e) for an e this small.
+  const gauss = expWithin4(f32x4.mul(s, splat(-0.5)))
+  return f32x4.sub(gauss, f32x4.mul(gauss, f32x4.mul(squareRest4(a, s), splat(0.5))))
 }
 
-/** The host's `Math.sin` and `Math.cos`, for arguments whose reduction needs more than 53 bits. */
-@external('math', 'sin')
-declare function hostSin(x: f64): f64
-@external('math', 'cos')
-declare function hostCos(x: f64): f64
-
-// pi/2 in two parts: the first has 33 bits, so that n · PIO2_1 is exact for |n| < 2^20.
-const PIO2_1: f64 = 1.57079631090164184570e0
-const PIO2_1T: f64 = 1.58932547735281966916e-8
-const INV_PIO2: f64 = 6.36619772367581382433e-1
-/** Above this the two parts do not suffice. */
-const REDUCIBLE: f64 = 1_000_000
-
-/** sin on [-pi/4, pi/4], in double. */
-@inline function sinKernel(x: f64): f64 {
-  const z = x * x
-  const w = z * z
-  const r = -1.98393348360966317347e-4 + z * 2.7183114939898219064e-6
-  const s = z * x
-  return x + s * (-1.66666666416265235595e-1 + z * 8.33332938588946317560e-3) + s * w * r
-}
-
-/** cos on [-pi/4, pi/4], in double. */
-@inline function cosKernel(x: f64): f64 {
-  const z = x * x
-  const w = z * z
-  const r = -1.38867637746099294692e-3 + z * 2.43904487962774090654e-5
-  return 1.0 + z * -4.99999997251031003120e-1 + w * 4.16666233237390631894e-2 + w * z * r
-}
-
-/** Quarter q of the circle: 0 sin, 1 cos, 2 -sin, 3 -cos. */
-@inline function quarter(x: f64, first: i32): f32 {
-  const n = nearest(x * INV_PIO2)
-  const r = x - n * PIO2_1 - n * PIO2_1T
-  const q = (<i32>n + first) & 3
-  const y = q & 1 ? cosKernel(r) : sinKernel(r)
-  return <f32>(q & 2 ? -y : y)
-}
-
-@inline export function sin1(x: f32): f32 {
-  const d = <f64>x
-  if (d == 0) return x // keeps -0
-  return abs(d) < REDUCIBLE ? quarter(d, 0) : <f32>hostSin(d)
-}
-
-@inline export function cos1(x: f32): f32 {
-  const d = <f64>x
-  return abs(d) < REDUCIBLE ? quarter(d, 1) : <f32>hostCos(d)
-}
-
-@inline export function tan1(x: f32): f32 {
-  const d = <f64>x
-  if (d == 0) return x // keeps -0
-  if (!(abs(d) < REDUCIBLE)) return <f32>(hostSin(d) / hostCos(d))
-  const n = nearest(d * INV_PIO2)
-  const r = d - n * PIO2_1 - n * PIO2_1T
-  const s = sinKernel(r)
-  const c = cosKernel(r)
-  return <f32>(<i32>n & 1 ? -c / s : s / c)
+/**
+ * The distribution function of the standard normal, by `gauss` = exp(-x² / 2): below 0 the product of that and a polynomial in r = 1 / (|x| + 2√2),
+ * relative error 4 · 10⁻⁸ (Remez), so that the left tail keeps its digits.
+ */
+@inline export function normalCdf4(x: v128, gauss: v128): v128 {
+  const r = f32x4.div(splat(1), f32x4.add(f32x4.abs(x), splat(2.828427)))
+  let p = madd(splat(-343.006987642), r, 584.265611285)
+  p = madd(p, r, -353.837845557)
+  p = madd(p, r, 71.6175943309)
+  p = madd(p, r, -2.51536115604)
+  p = madd(p, r, 6.50178190413)
+  p = madd(p, r, 2.74899059899)
+  p = madd(p, r, 1.12957000662)
+  p = madd(p, r, 0.398929049054)
+  const left = f32x4.mul(f32x4.mul(p, r), gauss)
+  return v128.bitselect(left, f32x4.sub(splat(1), left), f32x4.lt(x, splat(0)))
 }

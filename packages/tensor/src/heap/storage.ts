@@ -40,8 +40,8 @@ export class Storage {
   /** How many elements there are. */
   readonly length: number
   readonly memory: Memory
-  /** The elements; null for those that are not in this process. */
-  readonly host: TypedArray | null
+  /** `host`, while the storage is open. */
+  private elements: TypedArray | null
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
   /** Private, so that two tensors of the same elements are equal for test frameworks. */
@@ -52,8 +52,8 @@ export class Storage {
   writer: string | null
   /** @internal The block, of heap storage that is open. */
   lease: HeapLease | null
-  /** @internal The buffer in a device's memory; null on the cpu. */
-  readonly device: BufferLease | null
+  /** `device`, likewise. */
+  private buffer: BufferLease | null
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
@@ -63,16 +63,28 @@ export class Storage {
     this.dtype = dtype
     this.length = length
     this.memory = memory
-    this.host = host
+    this.elements = host
     this.version = 0
     this.#serial = madeCount++
     this.writtenAt = 0
     this.writer = null
     this.lease = null
-    this.device = device === null ? null : device.own(this)
+    this.buffer = device === null ? null : device.own(this)
     this.isClosed = false
     this.isKept = false
     if (made !== null) made.push(this)
+  }
+
+  /** The elements; null for those that are not in this process. @throws TENSOR_CLOSED */
+  get host(): TypedArray | null {
+    if (this.isClosed) refuseClosed()
+    return this.elements
+  }
+
+  /** @internal The buffer in a device's memory; null on the cpu. @throws TENSOR_CLOSED */
+  get device(): BufferLease | null {
+    if (this.isClosed) refuseClosed()
+    return this.buffer
   }
 
   /** @internal How many storages this thread had made before. A custom function sees by it what it has not made itself. */
@@ -117,7 +129,7 @@ export class Storage {
 
   /** Whether closing it gives something back before the collector would. */
   get isLeased(): boolean {
-    return this.lease !== null || (!this.isClosed && this.device !== null)
+    return this.lease !== null || this.buffer !== null
   }
 
   /** Whether somebody else can read the block: another worker, or a message on its way. */
@@ -146,7 +158,7 @@ export class Storage {
     const copy = blockFor(this.dtype, length)
     const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
     array.set(this.host!)
-    ;(this as { host: TypedArray | null }).host = array
+    this.elements = array
     if (copy !== null) lease.exchange(copy)
     else {
       this.lease = null
@@ -166,7 +178,7 @@ export class Storage {
     const taken = other.lease.passOn()
     other.lease = null
     other.close()
-    ;(this as { host: TypedArray | null }).host = array
+    this.elements = array
     lease.exchange(taken)
     return true
   }
@@ -221,9 +233,9 @@ export class Storage {
     this.isClosed = true
     this.lease?.giveBack()
     this.lease = null
-    this.device?.giveBack()
-    // Accessors on this one object: open storages keep their plain, fast properties.
-    Object.defineProperties(this, { host: { get: refuseClosed }, device: { get: refuseClosed } })
+    this.buffer?.giveBack()
+    this.buffer = null
+    this.elements = null
   }
 }
 

@@ -14,7 +14,7 @@ import { attention, cellOf, step } from './suite/fused.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
 import { classLoss, classLossBackward, indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
-import { copy, fill } from './suite/movement.suite.js'
+import { copy, draw, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, extremes, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import type { Backend } from './table/backend.js'
@@ -37,6 +37,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   axpy,
   copy,
   fill,
+  ...each(OPS.draw, draw),
   sum: reduce,
   ...each(['amax', 'amin', 'argmax', 'argmin'], extremes),
   prod: (cell) => products(cell, (outer, _k, inner) => outer * inner),

@@ -3,14 +3,15 @@
  * are in `create.ts`. Results have no history: a draw is not differentiable. Arguments are read synchronously.
  */
 
-import { hasDevices } from '../heap/memory.js'
+import { CPU, hasDevices } from '../heap/memory.js'
 import { rawOperations as ops } from '../raw/operations.js'
 import { onOneDevice } from '../tensor/arguments.js'
 import { checkOptions, checkTensor } from '../tensor/check-argument.js'
 import type { RandomOptions } from '../tensor/create.js'
 import { generatorOf, homeOf, randn } from '../tensor/create.js'
+import { drawReals } from '../tensor/draw.js'
 import { Tensor } from '../tensor/tensor.js'
-import { allocate, INT32_SPAN, isDType, isFloating } from '../values/dtype.js'
+import { allocate, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { Generator } from '../values/generator.js'
 import { broadcastShapes, type Shape } from '../values/shape.js'
@@ -39,11 +40,18 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
   const generator = generatorOf('bernoulli', options)
   const array = p.dataSync()
   for (let i = 0; i < array.length; i++) {
-    const probability = array[i]!
-    if (!(probability >= 0 && probability <= 1)) throw invalidArgument('bernoulli', 'probabilities from 0 to 1', probability)
-    array[i] = generator.uniform64() < probability ? 1 : 0
+    if (!(array[i]! >= 0 && array[i]! <= 1)) throw invalidArgument('bernoulli', 'probabilities from 0 to 1', array[i]!)
   }
+  const drawn = uniforms(array.length, generator)
+  for (let i = 0; i < array.length; i++) array[i] = Number(drawn[i]! < array[i]!)
   return Tensor.over(p.dtype, p.shape, array, p.storage.memory)
+}
+
+/** Multiples of 2⁻⁵³ in [0, 1). */
+function uniforms(n: number, generator: Generator): Float64Array {
+  const out = Tensor.uninitialized('float64', [n], CPU)
+  drawReals(out, 'uniform', generator)
+  return out.storage.host as Float64Array
 }
 
 /**
@@ -67,17 +75,20 @@ export function multinomial(weights: Tensor, count: number, options?: Multinomia
   const values = weights.dataSync()
   const out = new Int32Array(rows * count)
   for (let r = 0; r < rows; r++) {
-    const row = Array.from({ length: n }, (_, i) => values[r * n + i]!)
+    const row = values.subarray(r * n, (r + 1) * n)
     checkWeights(row, count, options?.replacement === true)
     out.set(options?.replacement ? drawAgain(row, count, generator) : drawOnce(row, count, generator), r * count)
   }
   return Tensor.over('int32', weights.ndim === 1 ? [count] : [rows, count], out, weights.storage.memory)
 }
 
-function checkWeights(row: readonly number[], count: number, replacement: boolean): void {
-  const wrong = row.find((w) => !(w >= 0 && w < Number.POSITIVE_INFINITY))
-  if (wrong !== undefined) throw invalidArgument('multinomial', 'finite weights ≥ 0', wrong)
-  const above = row.filter((w) => w > 0).length
+function checkWeights(row: TypedArray, count: number, replacement: boolean): void {
+  let above = 0
+  for (let i = 0; i < row.length; i++) {
+    const w = row[i]!
+    if (!(w >= 0 && w < Number.POSITIVE_INFINITY)) throw invalidArgument('multinomial', 'finite weights ≥ 0', w)
+    if (w > 0) above++
+  }
   if (above < (replacement ? 1 : count)) {
     throw invalidArgument(
       'multinomial',
@@ -88,33 +99,39 @@ function checkWeights(row: readonly number[], count: number, replacement: boolea
   }
 }
 
-function drawAgain(row: readonly number[], count: number, generator: Generator): number[] {
+function drawAgain(row: TypedArray, count: number, generator: Generator): Float64Array {
   let total = 0
-  const sums = row.map((w) => {
-    total += w
-    return total
-  })
-  return Array.from({ length: count }, () => {
-    const at = generator.uniform64() * total
+  const sums = new Float64Array(row.length)
+  for (let i = 0; i < row.length; i++) {
+    total += row[i]!
+    sums[i] = total
+  }
+  // Each drawn number becomes its index.
+  const drawn = uniforms(count, generator)
+  for (let k = 0; k < count; k++) {
+    const at = drawn[k]! * total
     // The first sum above it; a weight of 0 has no room before its sum.
-    let [low, high] = [0, sums.length - 1]
+    let low = 0
+    let high = sums.length - 1
     while (low < high) {
       const middle = (low + high) >>> 1
       if (sums[middle]! > at) high = middle
       else low = middle + 1
     }
-    return low
-  })
+    drawn[k] = low
+  }
+  return drawn
 }
 
 /** By exponential clocks: who rings first, at a rate that is the weight, is drawn first. */
-function drawOnce(row: readonly number[], count: number, generator: Generator): number[] {
-  const rings = row.map((w, i) => ({ i, time: -Math.log(1 - generator.uniform64()) / w }))
-  return rings
-    .filter(({ i }) => row[i]! > 0)
-    .sort((a, b) => a.time - b.time)
-    .slice(0, count)
-    .map(({ i }) => i)
+function drawOnce(row: TypedArray, count: number, generator: Generator): number[] {
+  const times = uniforms(row.length, generator)
+  const places: number[] = []
+  for (let i = 0; i < row.length; i++) {
+    times[i] = -Math.log(1 - times[i]!) / row[i]!
+    if (row[i]! > 0) places.push(i)
+  }
+  return places.sort((a, b) => times[a]! - times[b]!).slice(0, count)
 }
 
 /**

@@ -13,6 +13,7 @@ import { checkShape, inferShape, numelOf, type Shape } from '../values/shape.js'
 import { elementsOf } from './bytes.js'
 import { argumentText, checkOptions, checkTensor } from './check-argument.js'
 import { currentDevice, type Device, type DeviceSpec, deviceFor, kernelsAt } from './device.js'
+import { drawIntegers, drawReals } from './draw.js'
 import { fromJson, isTensorJson } from './from-json.js'
 import { isTensor, Tensor } from './tensor.js'
 
@@ -402,14 +403,14 @@ export function generatorOf(op: string, options: Pick<RandomOptions, 'generator'
   throw invalidArgument(op, 'a Generator as generator', argumentText(generator), 'Write { generator: new Generator(7) }.')
 }
 
-function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: (g: Generator, dtype: DType) => number): Tensor {
+function random(op: string, shape: Shape, options: RandomOptions | undefined, draw: 'uniform' | 'normal'): Tensor {
   checkShape(op, shape)
   const dtype = dtypeOf(op, options, 'float32', RANDOM_OPTIONS)
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
   checkRoom(op, dtype, numelOf(shape))
   const generator = generatorOf(op, options)
-  const [out, array] = onHost(dtype, shape.slice())
-  for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
+  const out = Tensor.uninitialized(dtype, shape.slice(), CPU)
+  drawReals(out, draw, generator)
   return finish(op, out, options)
 }
 
@@ -419,7 +420,7 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
  * @example rand([2, 3]) // shape [2, 3]
  */
 export function rand(shape: Shape, options?: RandomOptions): Tensor {
-  return random('rand', shape, options, (g, dtype) => (dtype === 'float32' ? g.uniform() : g.uniform64()))
+  return random('rand', shape, options, 'uniform')
 }
 
 /**
@@ -428,7 +429,7 @@ export function rand(shape: Shape, options?: RandomOptions): Tensor {
  * @example randn([2, 3], { generator: new Generator(7) }) // shape [2, 3]
  */
 export function randn(shape: Shape, options?: RandomOptions): Tensor {
-  return random('randn', shape, options, (g) => g.normal())
+  return random('randn', shape, options, 'normal')
 }
 
 /**
@@ -467,8 +468,8 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   }
   checkRoom('randint', dtype, numelOf(shape))
   const generator = generatorOf('randint', options)
-  const [out, array] = onHost(dtype, shape.slice())
-  for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
+  const out = Tensor.uninitialized(dtype, shape.slice(), CPU)
+  drawIntegers(out, low, high, generator)
   return finish('randint', out, options)
 }
 

@@ -17,7 +17,7 @@ import { isTensor } from './tensor.js'
  */
 export function memoryScope<T>(fn: () => T): T {
   checkFunction('memoryScope', 'the code that it is for', fn)
-  const { result, storages } = collectStorages(fn, (made) => closeExcept(made, new Set()))
+  const { result, storages } = collectStorages(fn, (made) => closeExcept(made, NONE))
   if (isThenable(result)) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'memoryScope',
@@ -37,7 +37,11 @@ function closeExcept(storages: readonly Storage[], results: ReadonlySet<Storage>
   }
 }
 
+const NONE: ReadonlySet<Storage> = new Set()
+
 function storagesIn(result: unknown): ReadonlySet<Storage> {
+  if (typeof result !== 'object' || result === null) return NONE
+  if (isTensor(result)) return new Set([result.storage])
   const found = new Set<Storage>()
   const seen = new Set<object>()
   const left: unknown[] = [result]

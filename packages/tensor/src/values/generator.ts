@@ -4,12 +4,15 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
-import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
 import { uniformInt } from 'pure-rand/distribution/uniformInt'
 import { xoroshiro128plus, xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus'
+import { normalPair, uniform, uniform64 } from './draws.js'
 
 /** Seeds that differ in a few bits start with similar numbers; after this many they do not. */
 const WARM_UP = 64
+
+/** Room for `normalPair`. */
+const PAIR = new Float64Array(2)
 
 /** The state of a `Generator`, as plain data. */
 export interface GeneratorState {
@@ -42,12 +45,12 @@ export class Generator {
 
   /** A uniform number in [0, 1), a multiple of 2⁻²⁴: exact in float32. */
   uniform(): number {
-    return (this.source.next() >>> 8) / 2 ** 24
+    return uniform(this.source)
   }
 
   /** A uniform number in [0, 1), a multiple of 2⁻⁵³. */
   uniform64(): number {
-    return uniformFloat64(this.source)
+    return uniform64(this.source)
   }
 
   /** A standard normal number, by the Box–Muller transform, which makes two at a time. */
@@ -57,10 +60,9 @@ export class Generator {
       this.spare = null
       return value
     }
-    const radius = Math.sqrt(-2 * Math.log(1 - this.uniform64()))
-    const angle = 2 * Math.PI * this.uniform64()
-    this.spare = radius * Math.sin(angle)
-    return radius * Math.cos(angle)
+    normalPair(this.source, PAIR)
+    this.spare = PAIR[1]!
+    return PAIR[0]!
   }
 
   /** A uniform integer from low to high − 1. */

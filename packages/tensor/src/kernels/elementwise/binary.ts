@@ -63,6 +63,7 @@ export const BINARY = {
   remainder: {
     js: (a, b) => remainder(a, b),
     int32: (a, b) => (b === 0 ? 0 : remainder(a, b)),
+    simd: { float32: 'modulo_f32' },
     gpujs: `${REST}
     if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { r = r + vb; }
     return r;`,
@@ -71,6 +72,7 @@ export const BINARY = {
   fmod: {
     js: (a, b) => a % b,
     int32: (a, b) => (b === 0 ? 0 : a % b),
+    simd: { float32: 'fmod_f32' },
     gpujs: `${REST}
     return r;`,
   },
@@ -78,6 +80,7 @@ export const BINARY = {
   floorDivide: {
     js: (a, b) => floorDivide(a, b),
     int32: (a, b) => (b === 0 ? 0 : Math.floor(a / b)),
+    simd: { float32: 'floor_divide_f32' },
     gpujs: `if (vb == 0) { return va / vb; }
     ${REST}
     let q = (va - r) / vb;

@@ -23,15 +23,17 @@ export const BITS: Reason = { unsupported: 'bits are those of integers; raw oper
 export type SimdDType = 'float32' | 'float64' | 'int32'
 /** Names of exports of kernels.wasm. */
 type Export32 = `${string}_f32`
+type Export64 = `${string}_f64`
 export interface Exports {
   readonly float32?: Export32
-  readonly float64?: `${string}_f64`
+  readonly float64?: Export64
   readonly int32?: `${string}_i32`
 }
 /** The names of exports in a table of rows. */
 export type ExportsIn<Rows> = Rows extends unknown ? Named<Rows[keyof Rows]> : never
 type Named<Row> =
   | (Row extends { readonly wasm: infer Name } ? Name : never)
+  | (Row extends { readonly wasm64: infer Name } ? Name : never)
   | (Row extends { readonly simd: infer Names } ? Names[keyof Names] : never)
 
 /** A function of numbers for each kind of dtype. 'js': the one of real numbers. */
@@ -53,8 +55,8 @@ export interface UnaryDefinition extends Functions<Scalar1> {
   readonly loops?: { readonly [D in SimdDType]?: Row2<ArrayOf[D], ArrayOf[D]> }
   /** The export of kernels.wasm that computes float32 at every size, because no loop has its bits. */
   readonly wasm?: Export32
-  /** That export computes one element at a time. */
-  readonly oneLane?: true
+  /** The same for float64. */
+  readonly wasm64?: Export64
   /** Exports with the bits of the loops, which run for few elements. */
   readonly simd?: Exports
   /** p0 is an exponent: 2 is a product by these exports, ±0.5 are roots by loops (PyTorch's as well). */

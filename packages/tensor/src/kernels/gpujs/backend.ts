@@ -5,6 +5,7 @@
 import { fusedCells } from '../js/cells.js'
 import { moves } from '../js/indexed.js'
 import { cells as copies } from '../js/movement.js'
+import { cells as draws } from '../js/random.js'
 import type { Backend, KernelCells } from '../table/backend.js'
 import { FUSED_OPS } from '../table/ops.js'
 import type { BackendName } from '../table/table.js'
@@ -27,8 +28,8 @@ export function createGpujsBackend(compiler = new KernelCompiler()): Backend {
   }
 }
 
-const movement = { ...copies, ...moves }
-/** Done by loops for every dtype: nothing is computed. */
+const movement = { ...copies, ...moves, ...draws }
+/** Done by loops for every dtype: nothing is computed, or one number after the other. */
 export const MOVEMENT: ReadonlySet<string> = new Set(Object.keys(movement))
 
 function createTable(gpu: KernelCompiler): KernelCells {

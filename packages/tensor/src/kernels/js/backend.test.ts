@@ -10,6 +10,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   ...(['classLoss', 'classLossBackward'] as const),
   ...(['matmul', 'variance', 'prodBackward', 'cumprodBackward', 'softmax', 'logSoftmax', 'softmaxBackward', 'logSoftmaxBackward'] as const),
   ...(['conv2d', 'conv2dInput', 'conv2dWeight', 'avgPool2dBackward'] as const),
+  'normal',
   ...(['layerNorm', 'layerNormBackward', 'channelNorm', 'channelNormBackward'] as const),
 ])
 

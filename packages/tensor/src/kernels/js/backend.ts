@@ -15,6 +15,7 @@ import * as norm from './norm.js'
 import * as pool from './pool.js'
 import * as probabilities from './probabilities.js'
 import * as products from './products.js'
+import * as random from './random.js'
 import * as reductions from './reduce.js'
 import * as sort from './sort.js'
 
@@ -34,6 +35,7 @@ export const jsKernels: KernelCells = {
   ...elements.cells,
   ...elementwise.cells,
   ...movement.cells,
+  ...random.cells,
   ...reductions.cells,
   ...sort.cells,
   ...probabilities.cells,

@@ -2,6 +2,9 @@
  * The oracle of the kernel suite: each element from its definition, by one walk over strides and one function of numbers, slow and without a loop of the
  * backends. Sums have the order of KERNELS.md. Tests alone use it. Neighbours: `rows.suite.ts`, `neural.suite.ts` and `fused.suite.ts`, the other parts of its table.
  */
+import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
+import { xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus'
+import type { RandomGenerator } from 'pure-rand/types/RandomGenerator'
 import { broadcastStrides, contiguousStrides, type Shape } from '../../values/shape.js'
 import { type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
 import { cellsOfRows } from '../elementwise/rows.js'
@@ -12,6 +15,7 @@ import type {
   ClassLoss,
   ClassLossBackward,
   Copy,
+  Draw,
   Fill,
   Grad,
   Indexed,
@@ -74,6 +78,22 @@ const fill =
   (convert: (v: number) => number): Fill =>
   (value, out) =>
     walk(out.shape, [out], (to) => (hostOf(out)[to] = convert(value)))
+
+/** `next` gives one number, or two. */
+const draw =
+  (next: (source: RandomGenerator) => readonly number[]): Draw =>
+  (words, out, from, count) => {
+    const source = xoroshiro128plusFromState([...words])
+    for (let i = 0; i < count; ) for (const value of next(source)) hostOf(out)[out.offset + from + i++] = value
+    words.set(source.getState())
+  }
+
+/** Box and Muller. */
+const normalPair = (source: RandomGenerator): readonly number[] => {
+  const [u, v] = [uniformFloat64(source), uniformFloat64(source)]
+  const radius = Math.sqrt(-2 * Math.log(1 - u))
+  return [radius * Math.cos(2 * Math.PI * v), radius * Math.sin(2 * Math.PI * v)]
+}
 
 /** Where the slope of relu is 0 so is the gradient, whatever arrived (NaN, too), as PyTorch's. */
 const gradient =
@@ -195,6 +215,13 @@ export const oracle = {
   ),
   copy: cells(copy(same), copy(same), copy(same), copy(truth)),
   fill: cells(fill(same), fill(same), fill(same), fill(truth)),
+  uniform: cells(
+    draw((source) => [(source.next() >>> 8) / 2 ** 24]),
+    draw((source) => [uniformFloat64(source)]),
+    draw((source) => [source.next()]),
+    NONE,
+  ),
+  normal: cells(draw(normalPair), draw(normalPair), NONE, NONE),
   matmul: cells(
     matmul(
       (a, b) => fround(a * b),

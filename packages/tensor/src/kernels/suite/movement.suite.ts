@@ -1,7 +1,7 @@
-/** Copies, conversions and fills, from and to all layouts. */
+/** Copies, conversions and fills, from and to all layouts; random numbers. */
 
 import { DTYPES } from '../../values/dtype.js'
-import type { Copy, Fill } from '../table/operands.js'
+import type { Copy, Draw, Fill } from '../table/operands.js'
 import type { Cell } from './cell.suite.js'
 import { broadcasting, elementsOf, laid, layouts, operandOf } from './layouts.suite.js'
 
@@ -43,5 +43,18 @@ export function fill(cell: Cell): void {
         )
       }
     }
+  }
+}
+
+/** Twice with the same words, so that the second sequence shows which state the first has left. */
+export function draw(cell: Cell): void {
+  for (const n of [0, 2, 78, 80, 82, 130, 5000]) {
+    const state = Array.from({ length: 4 }, () => Math.floor(cell.random() * 2 ** 32) | 0)
+    // Cosines of almost a quarter of the circle are small by the differences of larger numbers.
+    cell.compare<Draw>(`${n}`, cell.rubbish(cell.dtype, 2 * n + 13), 1, 1, (k, o) => {
+      const [words, out] = [Int32Array.from(state), operandOf(o, 5, [2 * n])]
+      k(words, out, 0, n)
+      k(words, out, n, n)
+    })
   }
 }

@@ -72,7 +72,7 @@ const IS: Readonly<Record<Special, (v: number) => boolean>> = {
 }
 
 /** They have no input. */
-const NO_INPUT: ReadonlySet<KernelOp> = new Set(['fill'])
+const NO_INPUT: ReadonlySet<KernelOp> = new Set(['fill', 'uniform', 'normal'])
 /** Differences of sums: whether infinite terms cancel depends on the order, which is the backend's. */
 const NO_INFINITY: ReadonlySet<KernelOp> = new Set([
   'softmaxBackward',

@@ -49,6 +49,12 @@ export type Axpy = (alpha: number, x: Operand, out: Operand) => void
 export type Copy = (x: Operand, out: Operand) => void
 /** Here elements of out may share their places: all get the same value. */
 export type Fill = (value: number, out: Operand) => void
+/**
+ * Writes `count` random numbers into out, which is dense, from element `from` on: uniform in [0, 1) (int32: 32 random bits), or standard normal, which come in
+ * pairs, so that `count` is even (not int32). `words` are the state of a generator's source, and afterwards that from which it continues. The bits are those
+ * of `values/draws.ts`.
+ */
+export type Draw = (words: Int32Array, out: Operand, from: number, count: number) => void
 /** All dense; but a grad that is not is one element repeated. */
 export type Grad = (grad: Operand, x: Operand, out: Operand, p0: number, p1: number) => void
 
@@ -215,6 +221,7 @@ export interface Forms {
   where: Where
   axpy: Axpy
   copy: Copy
+  draw: Draw
   fill: Fill
   matmul: Matmul
   nll: Nll

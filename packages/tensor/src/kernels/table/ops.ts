@@ -27,6 +27,8 @@ export const OPS = {
   where: ['where'],
   axpy: ['axpy'],
   copy: ['copy'],
+  /** Random numbers; never asked on bool. */
+  draw: ['uniform', 'normal'],
   fill: ['fill'],
   matmul: ['matmul'],
   nll: ['nll'],

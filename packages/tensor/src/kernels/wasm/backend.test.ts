@@ -20,6 +20,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'logSoftmax',
   ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
   ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow', 'power', 'atan2'] as const),
+  'normal',
   'variance',
   'classLoss',
   'classLossBackward',

@@ -22,11 +22,12 @@ import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
 import * as probabilities from './probabilities.js'
 import * as products from './products.js'
+import * as random from './random.js'
 import * as recurrent from './recurrent.js'
 import * as rows from './rows.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, rows, extremes, probabilities, statistics, products, conv, pool, norm, optim, recurrent, attention]
+const FILES = [elements, elementwise, convert, random, rows, extremes, probabilities, statistics, products, conv, pool, norm, optim, recurrent, attention]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. `external` computes products of matrices, where it can. */
 export function createWasmBackend(heap: () => KernelHeap, external: External | null = null): Backend {

@@ -10,7 +10,6 @@ import { binaryBySize, binaryPolynomial, gradient, powBySize, powF32, unaryBySiz
 import { type BinaryExport, type GradientExport, type LazyInstance, SIMD_FROM, type UnaryExport } from './instance.js'
 import { always, by, bySize, loopsOf, type OwnCells, type Rule } from './own.js'
 
-const oneLane: Rule = () => 'wasm'
 const bySquare: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd (loop but for exponent 2)')
 const byExponent: Rule = () => 'simd (loop for the exponents 0.5 and -0.5, and for few squares)'
 
@@ -25,7 +24,10 @@ export function cells(instance: LazyInstance): OwnCells {
     const own = bySizes<Unary>(row.simd ?? {}, op, (name: UnaryExport, loops) => unaryBySize(instance, name, loops))
     if (row.wasm === undefined) return own
     const function32 = unaryPolynomial(instance, row.wasm as UnaryExport)
-    if (row.square === undefined) return { ...own, ...by(row.oneLane ? oneLane : always, { float32: function32 }) }
+    if (row.square === undefined) {
+      const function64 = row.wasm64 === undefined ? {} : { float64: unaryPolynomial(instance, row.wasm64 as UnaryExport) }
+      return { ...own, ...by(always, { float32: function32, ...function64 }) }
+    }
     const squares = bySizes<Unary>(row.square, op, (name: BinaryExport, loops) => powBySize(instance, name, loops))
     return {
       ...by(byExponent, { float32: powF32(function32, squares.float32!.kernel) }),
