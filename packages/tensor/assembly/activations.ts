@@ -3,7 +3,6 @@
  * code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). `wasm/elementwise.ts` calls them.
  */
 import { erf4, exp4, expm14, gauss4, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './math'
-import { upperPair } from './pairs'
 
 // Which function a shared loop inlines: compile-time constants, as in `elementwise.ts`.
 const enum Forward {
