@@ -4,8 +4,12 @@
  */
 import type { Frame } from '@postgrad/transport'
 import { Unpackr } from 'msgpackr/unpack'
-import { PREFIX_BYTES } from './codec.js'
+import { CellReader, Cells } from './cells.js'
+import { lengthIn, PREFIX_BYTES, readHead, typeIn } from './head.js'
+import { DEFAULT_LIMITS } from './limits.js'
+import { ReceivedMessage } from './message.js'
 import { type MessageType, specOf } from './message-type.js'
+import { align8 } from './tensor-codec.js'
 
 export interface MessageOutline {
   readonly type: MessageType
@@ -20,23 +24,26 @@ export interface MessageOutline {
 
 /** Null if that much cannot be read. Never throws. */
 export function messageOutline({ header }: Pick<Frame, 'header'>): MessageOutline | null {
-  if (header.length < PREFIX_BYTES) return null
-  const end = PREFIX_BYTES + (header[0]! | (header[1]! << 8) | (header[2]! << 16))
   try {
-    const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, moreTypes: false })
-    const [type, requestId, body, context, autogradId, pass] = unpackr.unpack(Buffer.from(header.subarray(PREFIX_BYTES, end))) as unknown[]
+    const type = typeIn(header) as MessageType
     const spec = specOf(type)
-    if (spec === undefined || !Array.isArray(body)) return null
-    const id = (value: unknown): bigint | null => (typeof value === 'bigint' || typeof value === 'number' ? BigInt(value) : null)
-    return {
-      type: type as MessageType,
-      name: spec.name,
-      requestId: Number(requestId),
-      body,
-      context: id(context),
-      autogradId: id(autogradId),
-      pass: id(pass),
-    }
+    if (spec === undefined) return null
+    const end = PREFIX_BYTES + lengthIn(header)
+    if (end > header.length) return null
+    const bytes = new Uint8Array(align8(end))
+    bytes.set(header.subarray(0, end))
+    const cells = new Cells(bytes.buffer)
+    const reader = new CellReader(DEFAULT_LIMITS)
+    const message = new ReceivedMessage(type)
+    reader.begin(cells, 1, end >> 3)
+    let body: unknown
+    if (readHead(reader, header, message)) {
+      const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, moreTypes: false })
+      body = (unpackr.unpack(cells.bytes.subarray(8 * reader.at, end)) as unknown[])[0]
+    } else body = spec.fields.map(() => reader.value(0))
+    if (!Array.isArray(body)) return null
+    const { requestId, context, autogradId, pass } = message
+    return { type, name: spec.name, requestId, body, context, autogradId, pass }
   } catch {
     // The code that shows the trace handles an unreadable frame.
     return null

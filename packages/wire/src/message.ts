@@ -39,6 +39,7 @@ export type TensorPlace = unknown[]
 // Shared by all messages without tensors, frozen so that sharing is safe.
 const NO_TENSORS: readonly Tensor[] = Object.freeze([])
 const NO_FLAGS: readonly boolean[] = Object.freeze([])
+const NO_FIELDS: readonly unknown[] = Object.freeze([])
 const NO_PARTS: readonly Part[] = Object.freeze([])
 const NO_PLACES: readonly TensorPlace[] = Object.freeze([])
 
@@ -84,12 +85,13 @@ export class OutgoingMessage {
   }
 }
 
+/** A message while it is read. */
 export class ReceivedMessage implements Message {
   readonly type: MessageType
-  readonly requestId: number
-  readonly body: readonly unknown[]
-  readonly tensors: readonly Tensor[]
-  readonly requiresGrad: readonly boolean[]
+  requestId = 0
+  body: readonly unknown[] = NO_FIELDS
+  tensors: readonly Tensor[] = NO_TENSORS
+  requiresGrad: readonly boolean[] = NO_FLAGS
   context: bigint | null = null
   autogradId: bigint | null = null
   pass: bigint | null = null
@@ -97,17 +99,7 @@ export class ReceivedMessage implements Message {
   trace: unknown = null
   lineage: readonly number[] | null = null
 
-  constructor(
-    type: MessageType,
-    requestId: number,
-    body: readonly unknown[],
-    tensors: readonly Tensor[] | null,
-    requiresGrad: readonly boolean[] | null,
-  ) {
+  constructor(type: MessageType) {
     this.type = type
-    this.requestId = requestId
-    this.body = body
-    this.tensors = tensors ?? NO_TENSORS
-    this.requiresGrad = requiresGrad ?? NO_FLAGS
   }
 }

@@ -6,11 +6,10 @@ import { isPostgradError } from '@postgrad/base'
 import { type DType, isTensor, SparseTensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, CPU, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
-import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
-import type { ValueExtension } from './extension.js'
 import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, Views } from './tensor-codec.js'
-import { BLOCK_TAG_MAX, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
+import type { ValueExtension } from './value-tag.js'
+import { BLOCK_TAG_MAX, BYTES_KINDS, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
 
 const NO_BYTES = new Uint8Array(0)
@@ -274,9 +273,13 @@ function dtypeOf(tag: number): DType {
 }
 
 function shapeOf(array: readonly unknown[], from: number): number[] {
-  const shape = array.slice(from)
-  if (!shape.every((extent) => Number.isSafeInteger(extent) && (extent as number) >= 0)) throw corrupt("a tensor's shape")
-  return shape as number[]
+  const shape: number[] = []
+  for (let i = from; i < array.length; i++) {
+    const extent = array[i]
+    if (typeof extent !== 'number' || !Number.isSafeInteger(extent) || extent < 0) throw corrupt("a tensor's shape")
+    shape.push(extent)
+  }
+  return shape
 }
 
 function bigintOf(digits: unknown): bigint {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
-import { MessageType } from '@postgrad/wire/internal'
+import { MessageType, requestHead } from '@postgrad/wire/internal'
 import { call, currentRuntime, remote, rref, stream } from '../api/api.js'
 import { type AnyFunction, expose } from '../common/function-registry.js'
 import { meet } from '../groups/meet.js'
@@ -279,10 +279,10 @@ describe('errors of this package', () => {
 /** The frame of the n-th message of a type is damaged after its head: nothing in it can be read. */
 function damage(cluster: Cluster, from: number, to: number, type: MessageType): void {
   cluster.gate(from, to).tamper = (frame: Frame) => {
-    if (frame.header[5] !== type) return frame
+    if (requestHead(frame)?.type !== type) return frame
     const header = frame.header.slice()
-    // After the length, the array, the type and a request id of one byte: a byte that msgpack does not use.
-    header.fill(0xc1, 7)
+    // After the type and the request id: no cell is of this kind, and msgpack does not use this byte.
+    header.fill(0xc1, 16)
     return { header, segments: frame.segments }
   }
 }
