@@ -1,5 +1,5 @@
 /**
- * Values as cells of 8 bytes, in the machine's order, for the usual messages: numbers, strings, bigints, tensors, lists of them. It is faster than msgpack, since
+ * Values as cells of 8 bytes, in the machine's order, for the usual messages: numbers, strings, bigints, tensors, lists and objects of them. It is faster than msgpack, since
  * nothing is searched for or sized. `codec.ts` packs a body that does not fit by msgpack. Both forms hold what `value-writer.ts` has made of the body.
  *
  *     cell:  ┌──────────────┬──────────────┬───────────────┐
@@ -28,15 +28,23 @@ export const CellKind = {
   list: 7,
   /** A list that begins with null and the tag (see `value-tag.ts`); n values follow. */
   special: 8,
+  /** An object: n keys, each a text, each followed by its value. */
+  object: 9,
 } as const
 
-/** The cells of a message, its head included, if they are not followed by packed values. */
+/** The bytes of a message's cells, its head included. A message of more is packed. */
 export const CELL_BYTES_MAX = 2048
 const TAG_SHIFT = 8
 const KIND_MASK = 0xff
 /** The bytes of UTF-8 for a unit of UTF-16, at most. */
 const UTF8_BYTES_MAX = 3
 const UINT64_MAX = 2n ** 64n - 1n
+const ASCII_MAX = 0x7f
+/** Below this length a loop is faster than Node's call. */
+const SHORT_TEXT_BYTES = 32
+const SHORT_TEXT_WORDS = SHORT_TEXT_BYTES / 4
+/** A power of 2. */
+const SLOTS = 256
 
 /** One buffer as everything that a cell may hold. */
 export class Cells {
@@ -53,109 +61,117 @@ export class Cells {
   }
 }
 
-/** Writes values one after the other. A method that returns false has met a value that does not fit; then the cells are of no use. */
+/** Writes lists of packable values, as `value-writer.ts` makes them. One call writes all of a list: a call for each value would cost more than the value. */
 export class CellWriter {
   /** The next cell. */
   at = 0
   private end = 0
   private cells: Cells = new Cells(new ArrayBuffer(0))
 
-  /** From the cell `at` on there is room for `CELL_BYTES_MAX`. */
-  begin(cells: Cells, at: number): void {
+  begin(cells: Cells, at: number, end: number): void {
     this.cells = cells
     this.at = at
-    this.end = at + CELL_BYTES_MAX / 8
+    this.end = end
   }
 
-  float(value: number): boolean {
-    if (this.at >= this.end) return false
-    this.cells.floats[this.at++] = value
-    return true
-  }
-
-  /** An integer from 0 to 2^64 - 1. */
-  bigint(value: bigint): boolean {
-    if (this.at >= this.end) return false
-    this.cells.bigints[this.at++] = value
-    return true
-  }
-
-  /** All of them; false also if one is not a number. */
-  numbers(values: readonly number[]): boolean {
-    const { length } = values
-    if (!Array.isArray(values) || length > this.end - this.at) return false
-    const { floats } = this.cells
-    for (let i = 0; i < length; i++) {
-      const value = values[i] as number
-      if (typeof value !== 'number') return false
-      floats[this.at++] = value
+  /** The values of the list, from its element `from` on. False: one of them does not fit, and the cells are of no use. */
+  values(list: readonly unknown[], from: number): boolean {
+    const { end } = this
+    const { words, floats, bigints } = this.cells
+    let { at } = this
+    for (let i = from; i < list.length; i++) {
+      if (at >= end) return false
+      const value = list[i]
+      let kind: number = CellKind.null
+      let n = 0
+      let inner: readonly unknown[] | null = null
+      let first = 0
+      switch (typeof value) {
+        case 'number':
+          n = value | 0
+          if (n === value) kind = CellKind.int
+          else {
+            n = 0
+            kind = CellKind.float
+            if (at + 1 >= end) return false
+            floats[at + 1] = value
+          }
+          break
+        case 'boolean':
+          kind = value ? CellKind.true : CellKind.false
+          break
+        case 'bigint':
+          if (at + 1 >= end || value < 0n || value > UINT64_MAX) return false
+          kind = CellKind.bigint
+          bigints[at + 1] = value
+          break
+        case 'string':
+          n = this.text(value, at + 1)
+          if (n < 0) return false
+          kind = CellKind.text
+          break
+        case 'object':
+          if (value === null) break
+          if (Array.isArray(value)) {
+            inner = value
+            n = value.length
+            kind = CellKind.list
+            if (n > 1 && value[0] === null) {
+              kind = CellKind.special | ((value[1] as number) << TAG_SHIFT)
+              n -= 2
+              first = 2
+            }
+          } else {
+            inner = entriesOf(value as Record<string, unknown>)
+            n = inner.length >> 1
+            kind = CellKind.object
+          }
+          break
+        default:
+          return false
+      }
+      words[2 * at] = kind
+      words[2 * at + 1] = n
+      at++
+      if (kind < CellKind.float) continue
+      if (kind < CellKind.text) at++
+      else if (inner === null) at += (n + 7) >> 3
+      else {
+        this.at = at
+        if (!this.values(inner, first)) return false
+        at = this.at
+      }
     }
+    this.at = at
     return true
   }
 
-  /** Two words of 32 bits in the cell `at`. */
-  pair(at: number, low: number, high: number): void {
-    const { words } = this.cells
-    words[2 * at] = low
-    words[2 * at + 1] = high
-  }
-
-  /** The first of the two words. */
-  low(at: number, word: number): void {
-    this.cells.words[2 * at] = word
-  }
-
-  /** A packable value, as `value-writer.ts` makes them. */
-  value(value: unknown): boolean {
-    switch (typeof value) {
-      case 'number':
-        if ((value | 0) === value) return this.cell(CellKind.int, value)
-        return this.cell(CellKind.float, 0) && this.float(value)
-      case 'bigint':
-        return value >= 0n && value <= UINT64_MAX && this.cell(CellKind.bigint, 0) && this.bigint(value)
-      case 'string':
-        return this.text(value)
-      case 'boolean':
-        return this.cell(value ? CellKind.true : CellKind.false, 0)
-      case 'object':
-        if (value === null) return this.cell(CellKind.null, 0)
-        return Array.isArray(value) && this.list(value)
-      default:
-        return false
-    }
-  }
-
-  private cell(kind: number, n: number): boolean {
-    const { at } = this
-    if (at >= this.end) return false
-    this.pair(at, kind, n)
-    this.at = at + 1
-    return true
-  }
-
-  private text(text: string): boolean {
+  /** How many bytes it has; -1: too many. */
+  private text(text: string, at: number): number {
     const { length } = text
-    const from = 8 * (this.at + 1)
-    if (UTF8_BYTES_MAX * length > 8 * this.end - from) return false
+    const from = 8 * at
+    if (UTF8_BYTES_MAX * length > 8 * this.end - from) return -1
     const { bytes } = this.cells
-    const size = length === 0 ? 0 : bytes.write(text, from, 'utf8')
-    this.cell(CellKind.text, size)
-    this.at += (size + 7) >> 3
+    let size = 0
+    if (length <= SHORT_TEXT_BYTES) {
+      for (; size < length; size++) {
+        const code = text.charCodeAt(size)
+        if (code > ASCII_MAX) break
+        bytes[from + size] = code
+      }
+    }
+    if (size < length) size = bytes.write(text, from, 'utf8')
     // A message that did not fit may have been here.
-    for (let i = from + size; i < 8 * this.at; i++) bytes[i] = 0
-    return true
+    for (let i = from + size; (i & 7) !== 0; i++) bytes[i] = 0
+    return size
   }
+}
 
-  private list(list: readonly unknown[]): boolean {
-    const { length } = list
-    let from = 0
-    if (length > 1 && list[0] === null) {
-      if (!this.cell(CellKind.special | ((list[1] as number) << TAG_SHIFT), length - 2)) return false
-      from = 2
-    } else if (!this.cell(CellKind.list, length)) return false
-    for (let i = from; i < length; i++) if (!this.value(list[i])) return false
-    return true
-  }
+/** Keys and values in turn. */
+function entriesOf(object: Readonly<Record<string, unknown>>): unknown[] {
+  const entries: unknown[] = []
+  for (const key of Object.keys(object)) entries.push(key, object[key])
+  return entries
 }
 
 /** Reads what a `CellWriter` wrote, or bytes that say so. */
@@ -178,97 +194,104 @@ export class CellReader {
     this.items = 0
   }
 
-  /** @throws WIRE_CORRUPT */
-  float(): number {
-    return whole(this.cells.floats[this.next()] as number)
-  }
-
-  /** @throws WIRE_CORRUPT */
-  bigint(): bigint {
-    return this.cells.bigints[this.next()] as bigint
-  }
-
-  /** So many numbers. @throws WIRE_CORRUPT, WIRE_TOO_LARGE */
-  numbers(count: number): number[] {
-    this.count(count)
-    const numbers: number[] = []
-    for (let i = 0; i < count; i++) numbers.push(this.float())
-    return numbers
-  }
-
-  /** The packable form of the next value. @throws WIRE_CORRUPT, WIRE_TOO_LARGE, WIRE_TOO_DEEP */
-  value(depth: number): unknown {
-    const at = this.next()
-    const { words } = this.cells
-    const kind = words[2 * at] as number
-    const n = words[2 * at + 1] as number
-    switch (kind & KIND_MASK) {
-      case CellKind.null:
-        return null
-      case CellKind.false:
-        return false
-      case CellKind.true:
-        return true
-      case CellKind.int:
-        return n
-      case CellKind.float:
-        return this.cells.floats[this.next()]
-      case CellKind.bigint:
-        return this.bigint()
-      case CellKind.text:
-        return this.text(n)
-      case CellKind.list:
-        return this.list([], n, depth)
-      case CellKind.special:
-        return this.list([null, kind >>> TAG_SHIFT], n, depth)
-      default:
-        throw corrupt('a cell of no kind')
+  /** Adds the next values to the list. `depth`: lists around them, and the message. @throws WIRE_CORRUPT, WIRE_TOO_LARGE, WIRE_TOO_DEEP */
+  values(list: unknown[], count: number, depth: number): unknown[] {
+    const { end, limits } = this
+    const { words, floats, bigints } = this.cells
+    // Each of them has a cell at least.
+    if (count < 0 || count > end - this.at) throw corrupt('more elements than bytes')
+    this.items += count
+    if (this.items > limits.itemsMax) throw tooLarge('decode', 'elements in one message', limits.itemsMax, this.items)
+    if (depth > limits.depthMax) throw tooDeep('decode', limits.depthMax)
+    for (let i = 0; i < count; i++) {
+      const at = this.at++
+      // One of them has taken the cells of those after it.
+      if (at >= end) throw corrupt('it ends too early')
+      const kind = words[2 * at] as number
+      const n = words[2 * at + 1] as number
+      let value: unknown = null
+      switch (kind & KIND_MASK) {
+        case CellKind.int:
+          value = n
+          break
+        case CellKind.null:
+          break
+        case CellKind.special:
+          value = this.values([null, kind >>> TAG_SHIFT], n, depth + 1)
+          break
+        case CellKind.list:
+          value = this.values([], n, depth + 1)
+          break
+        case CellKind.object:
+          value = objectOf(this.values([], 2 * n, depth + 1))
+          break
+        case CellKind.float:
+        case CellKind.bigint:
+          if (this.at >= end) throw corrupt('it ends too early')
+          value = kind === CellKind.float ? floats[this.at++] : bigints[this.at++]
+          break
+        case CellKind.text:
+          value = this.text(n)
+          break
+        case CellKind.true:
+        case CellKind.false:
+          value = kind === CellKind.true
+          break
+        default:
+          throw corrupt('a cell of no kind')
+      }
+      list.push(value)
     }
-  }
-
-  /** Every cell must belong to a value. @throws WIRE_CORRUPT */
-  finish(): void {
-    if (this.at !== this.end) throw corrupt('bytes after the message')
-  }
-
-  private next(): number {
-    if (this.at >= this.end) throw corrupt('it ends too early')
-    return this.at++
+    return list
   }
 
   private text(length: number): string {
     const { at } = this
     if (length < 0 || length > 8 * (this.end - at)) throw corrupt('a string ends too late')
     this.at = at + ((length + 7) >> 3)
-    return this.cells.bytes.toString('utf8', 8 * at, 8 * at + length)
-  }
-
-  private list(list: unknown[], length: number, depth: number): unknown[] {
-    this.count(length)
-    if (depth >= this.limits.depthMax) throw tooDeep('decode', this.limits.depthMax)
-    const { words } = this.cells
-    for (let i = 0; i < length; i++) {
-      const { at } = this
-      // The extents of a shape, and most other elements.
-      if (at < this.end && words[2 * at] === CellKind.int) {
-        list.push(words[2 * at + 1])
-        this.at = at + 1
-      } else list.push(this.value(depth + 1))
-    }
-    return list
-  }
-
-  /** Each of them has a cell at least. */
-  private count(length: number): void {
-    if (length < 0 || length > this.end - this.at) throw corrupt('more elements than bytes')
-    this.items += length
-    const { itemsMax } = this.limits
-    if (this.items > itemsMax) throw tooLarge('decode', 'elements in one message', itemsMax, this.items)
+    return length <= SHORT_TEXT_BYTES ? texts.at(this.cells, at, length) : textAt(this.cells, at, length)
   }
 }
 
-/** The same number, as a small integer where it is one: V8 keeps those apart, and what they reach stays fast. */
-function whole(value: number): number {
-  const small = value | 0
-  return small === value ? small : value
+function textAt({ bytes }: Cells, at: number, length: number): string {
+  return bytes.toString('utf8', 8 * at, 8 * at + length)
 }
+
+function objectOf(entries: readonly unknown[]): Record<string, unknown> {
+  const object: Record<string, unknown> = {}
+  for (let i = 0; i < entries.length; i += 2) {
+    const key = entries[i]
+    // The writer sends an object with such a key in another way.
+    if (typeof key !== 'string' || key === '__proto__') throw corrupt('a key that is not a string, or not plain')
+    object[key] = entries[i + 1]
+  }
+  return object
+}
+
+/** Short texts that were read lately: names of functions and keys come again and again, and the making of a string costs more than all else of it. */
+class Texts {
+  private readonly texts: string[] = new Array<string>(SLOTS).fill('')
+  private readonly lengths = new Uint8Array(SLOTS)
+  private readonly words = new Int32Array(SLOTS * SHORT_TEXT_WORDS)
+
+  at(cells: Cells, at: number, length: number): string {
+    if (length === 0) return ''
+    const { words, lengths } = this
+    const from = 2 * at
+    const count = 2 * ((length + 7) >> 3)
+    let hash = length
+    for (let i = 0; i < count; i++) hash = (hash * 31 + (cells.words[from + i] as number)) | 0
+    const slot = (hash ^ (hash >>> 16)) & (SLOTS - 1)
+    const own = slot * SHORT_TEXT_WORDS
+    let same = lengths[slot] === length
+    for (let i = 0; same && i < count; i++) same = words[own + i] === cells.words[from + i]
+    if (same) return this.texts[slot] as string
+    const text = textAt(cells, at, length)
+    this.texts[slot] = text
+    lengths[slot] = length
+    for (let i = 0; i < count; i++) words[own + i] = cells.words[from + i] as number
+    return text
+  }
+}
+
+const texts = new Texts()

@@ -20,11 +20,11 @@ import { Unpackr } from 'msgpackr/unpack'
 import { BLOCK_WORDS, type BlockTransport } from './block-transport.js'
 import { CELL_BYTES_MAX, CellReader, Cells } from './cells.js'
 import { frameOf, writeCells, writePackedHead } from './frame.js'
-import { checkLineage, HEAD_BYTES_MIN, lengthIn, PREFIX_BYTES, readHead, typeIn, WIRE_VERSION } from './head.js'
+import { checkLineage, HEAD_BYTES_MIN, hasTraceIn, isPackedIn, lengthIn, PREFIX_BYTES, readHead, typeIn, WIRE_VERSION } from './head.js'
 import { HeaderChecker } from './header-checker.js'
 import { DEFAULT_LIMITS, HEADER_BYTES_MAX, type WireLimits } from './limits.js'
 import { type Message, OutgoingMessage, type Part, ReceivedMessage } from './message.js'
-import { type FieldSpec, type HeadId, MESSAGE_TABLE, type MessageSpec, type MessageType, specOf } from './message-type.js'
+import { type FieldKind, type FieldSpec, type HeadId, MESSAGE_TABLE, type MessageSpec, type MessageType, specOf } from './message-type.js'
 import { survivesUtf8 } from './strings.js'
 import { bufferOf, byteLengthOf, INLINE_BYTES_MAX } from './tensor-codec.js'
 import { ValueReader } from './value-reader.js'
@@ -43,7 +43,6 @@ export interface CodecOptions {
 
 /** Heads, and bodies up to this length, are copied to one kept buffer to be read: a view for every buffer is expensive. */
 const SCRATCH_BYTES = 4096
-const NO_BYTES = new Uint8Array(0)
 const PACKED_MAX = 3
 const UINT64_MAX = 2n ** 64n - 1n
 /** No records, no toJSON, no types beyond msgpack's: what those are for is done in value-writer.ts, for which both ends agree on the limits. */
@@ -97,43 +96,44 @@ export class Codec {
    */
   prepare(type: MessageType, body: readonly unknown[], env: unknown = null): OutgoingMessage {
     const message = new OutgoingMessage(type, body)
-    const spec: MessageSpec = MESSAGE_TABLE[type]
-    if (body.length !== spec.fields.length) throw unsupported(spec.name, `a body of ${body.length} fields`, `It has ${spec.fields.length}.`)
-    if (isPlainBody(body, spec)) return message
-    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.worker, this.remoteStacks)
-    this.idleWriter = null
-    writer.begin(env)
-    try {
-      this.write(message, spec, writer)
-    } finally {
-      // Lets go of what it found.
-      writer.begin(null)
-      this.idleWriter = writer
+    const { fields, name }: MessageSpec = MESSAGE_TABLE[type]
+    if (body.length !== fields.length) throw unsupported(name, `a body of ${body.length} fields`, `It has ${fields.length}.`)
+    for (let i = 0; i < body.length; i++) {
+      if (isPlain(body[i], (fields[i] as FieldSpec)[1])) continue
+      this.look(message, fields, name, i, env)
+      break
     }
     return message
   }
 
-  private write(message: OutgoingMessage, { fields, name }: MessageSpec, writer: ValueWriter): void {
-    const { body } = message
-    let packed: unknown[] | null = null
-    for (let i = 0; i < body.length; i++) {
-      const before = body[i]
-      const [field, kind] = fields[i] as FieldSpec
-      const after =
-        kind.isError === true && !(before === null && kind.check(null)) ? writer.writeError(before) : writer.write(before, field)
-      if (after !== before) {
-        packed ??= body.slice()
-        packed[i] = after
+  /** From the field `from` on. */
+  private look(message: OutgoingMessage, fields: readonly FieldSpec[], name: string, from: number, env: unknown): void {
+    const writer = this.takeWriter(env)
+    try {
+      const { body } = message
+      let packed: unknown[] | null = null
+      for (let i = from; i < body.length; i++) {
+        const before = body[i]
+        const [field, kind] = fields[i] as FieldSpec
+        if (i > from && isPlain(before, kind)) continue
+        const after = kind.isError === true ? writer.writeError(before) : writer.write(before, field)
+        if (after !== before) {
+          packed ??= body.slice()
+          packed[i] = after
+        }
       }
-    }
-    if (packed !== null) message.packed = packed
-    if (writer.parts !== null) message.parts = writer.parts
-    if (writer.tensors !== null) {
-      // The elements are copied, or reached by the receiver, now.
-      for (const tensor of writer.tensors) checkReadable(name, tensor)
-      message.tensors = writer.tensors
-      message.requiresGrad = writer.requiresGrad as boolean[]
-      message.places = writer.places as unknown[][]
+      if (packed !== null) message.packed = packed
+      const { parts, tensors } = writer
+      if (parts !== null) message.parts = parts
+      if (tensors !== null) {
+        // The elements are copied, or reached by the receiver, now.
+        for (let i = 0; i < tensors.length; i++) checkReadable(name, tensors[i] as Tensor)
+        message.tensors = tensors
+        message.requiresGrad = writer.requiresGrad as boolean[]
+        message.places = writer.places as unknown[][]
+      }
+    } finally {
+      this.giveBack(writer)
     }
   }
 
@@ -154,11 +154,11 @@ export class Codec {
     }
     const trace = message.trace === null ? null : this.plain(message.trace, 'trace', env)
     const named: number[] | null = blocks === null || places.length === 0 ? null : []
-    let packed: Uint8Array = NO_BYTES
+    let packed: Uint8Array | null = null
     let bytes: number
     try {
       if (named !== null) nameBlocks(message, blocks as BlockTransport, named)
-      bytes = trace === null ? writeCells(message) : 0
+      bytes = writeCells(message, trace)
       if (bytes === 0) {
         const { packed: body } = message
         packed = packr.pack(lineage === null ? (trace === null ? [body] : [body, trace]) : [body, trace, lineage])
@@ -168,7 +168,7 @@ export class Codec {
       // The message stays as it was prepared: it may be encoded again.
       if (named !== null) for (const i of named) (places[i] as unknown[]).splice(1, 1 + BLOCK_WORDS, (places[i]![1] as number) - BLOCK_TAG)
     }
-    const length = bytes + packed.length - PREFIX_BYTES
+    const length = bytes + (packed?.length ?? 0) - PREFIX_BYTES
     if (length > this.limits.headerBytesMax) throw tooLarge('encode', 'bytes of header', this.limits.headerBytesMax, length)
     return frameOf(bytes, packed, named === null || named.length === 0 ? message.parts : unnamed(message, named), blocks)
   }
@@ -182,27 +182,31 @@ export class Codec {
     if (header.byteOffset % 8 !== 0) header = new Uint8Array(bufferOf(header))
     if (header.length < PREFIX_BYTES) throw corrupt('it ends too early')
     if (header[3] !== WIRE_VERSION) throw wrongVersion(header[3] as number, WIRE_VERSION)
-    const length = lengthIn(header)
-    if (length > this.limits.headerBytesMax) throw tooLarge('decode', 'bytes of header', this.limits.headerBytesMax, length)
-    const end = PREFIX_BYTES + length
+    if (header.length < HEAD_BYTES_MIN) throw corrupt('it ends too early')
+    // Nothing of these bytes is needed when the values are made, which may decode another message.
+    scratch.bytes.set(header.length <= SCRATCH_BYTES ? header : header.subarray(0, SCRATCH_BYTES))
+    const { words } = scratch
+    const end = lengthIn(words[0] as number)
+    const word = words[1] as number
+    const { headerBytesMax } = this.limits
+    if (end - PREFIX_BYTES > headerBytesMax) throw tooLarge('decode', 'bytes of header', headerBytesMax, end - PREFIX_BYTES)
     if (end > header.length || end < HEAD_BYTES_MIN) throw corrupt('it ends too early')
-    const type = typeIn(header)
+    const type = typeIn(word)
     const spec = specOf(type)
     if (spec === undefined) throw unknownType(type)
-    // Nothing of these bytes is needed when the values are made, which may decode another message.
-    scratch.bytes.set(header.length <= SCRATCH_BYTES ? header : header.subarray(0, Math.min(end, SCRATCH_BYTES)))
     const message = new ReceivedMessage(type as MessageType)
-    const { cellReader } = this
-    cellReader.begin(scratch, 1, Math.min(end, CELL_BYTES_MAX) >> 3)
-    const isPacked = readHead(cellReader, header, message)
+    const cellsEnd = Math.min(end, CELL_BYTES_MAX) >> 3
+    const bodyAt = readHead(scratch, cellsEnd, message)
     let trace: unknown = null
     let body: unknown[]
-    if (isPacked) [body, trace] = this.unpack(header, 8 * cellReader.at, end, message, spec)
+    if (isPackedIn(word)) [body, trace] = this.unpack(header, 8 * bodyAt, end, message, spec)
     else {
-      if (end > CELL_BYTES_MAX || end % 8 !== 0) throw corrupt('cells of another length')
-      body = []
-      for (let i = 0; i < spec.fields.length; i++) body.push(cellReader.value(0))
-      cellReader.finish()
+      const { cellReader } = this
+      const hasTrace = hasTraceIn(word)
+      cellReader.begin(scratch, bodyAt, cellsEnd)
+      body = cellReader.values([], hasTrace ? spec.fields.length + 1 : spec.fields.length, 1)
+      if (hasTrace) trace = body.pop()
+      if (8 * cellReader.at !== end) throw corrupt('bytes after the message')
     }
     const reader = this.idleReader ?? new ValueReader(this.extensions)
     this.idleReader = null
@@ -238,7 +242,7 @@ export class Codec {
     if (!Array.isArray(body) || body.length !== fields.length) throw badField(name, 'body', `${fields.length} fields`, body)
     if (lineage !== null) {
       if (!Array.isArray(lineage)) throw badField(name, 'lineage', 'an array of integers ≥ 0 or null', lineage)
-      checkLineage(name, lineage)
+      checkLineage(message, lineage)
       message.lineage = lineage
     }
     return [body, trace]
@@ -247,7 +251,8 @@ export class Codec {
   private read(message: ReceivedMessage, { name, fields, ids }: MessageSpec, body: unknown[], trace: unknown, reader: ValueReader): void {
     for (let i = 0; i < fields.length; i++) {
       const [field, kind] = fields[i] as FieldSpec
-      const value = reader.read(body[i])
+      const packed = body[i]
+      const value = typeof packed === 'object' && packed !== null ? reader.read(packed) : packed
       if (!kind.check(value)) throw badField(name, field, kind.expected, value)
       body[i] = value
     }
@@ -267,12 +272,29 @@ export class Codec {
     reader.end()
   }
 
+  /** @throws WIRE_UNSUPPORTED_VALUE, also for tensors and typed arrays */
   private plain(value: unknown, name: string, env: unknown): unknown {
-    const writer = new ValueWriter(this.limits, this.extensions, this.worker, this.remoteStacks)
+    const writer = this.takeWriter(env)
+    try {
+      const packed = writer.write(value, name)
+      if (writer.parts !== null) throw unsupported(name, `${kindOf(value)} with tensors or typed arrays`, 'Send them in the body.')
+      return packed
+    } finally {
+      this.giveBack(writer)
+    }
+  }
+
+  private takeWriter(env: unknown): ValueWriter {
+    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.worker, this.remoteStacks)
+    this.idleWriter = null
     writer.begin(env)
-    const packed = writer.write(value, name)
-    if (writer.parts !== null) throw unsupported(name, `${kindOf(value)} with tensors or typed arrays`, 'Send them in the body.')
-    return packed
+    return writer
+  }
+
+  /** The writer lets go of what it found. */
+  private giveBack(writer: ValueWriter): void {
+    writer.begin(null)
+    this.idleWriter = writer
   }
 }
 
@@ -303,17 +325,9 @@ function unnamed({ parts, tensors }: OutgoingMessage, named: readonly number[]):
   })
 }
 
-/** Whether nothing of it has to be looked through. */
-function isPlainBody(body: readonly unknown[], { fields }: MessageSpec): boolean {
-  for (let i = 0; i < body.length; i++) {
-    const value = body[i]
-    const [, kind] = fields[i] as FieldSpec
-    if (kind.isError === true ? value !== null || !kind.check(null) : !isPlain(value)) return false
-  }
-  return true
-}
-
-function isPlain(value: unknown): boolean {
+/** Whether a field needs no look: it is packed as it is. */
+function isPlain(value: unknown, kind: FieldKind): boolean {
+  if (kind.isError === true) return value === null && kind.check(null)
   switch (typeof value) {
     case 'number':
       return value !== 0 || 1 / value > 0

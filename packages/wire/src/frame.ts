@@ -5,9 +5,9 @@ import { BYTES_PER_ELEMENT, copyOfElements, readElements } from '@postgrad/tenso
 import type { Frame } from '@postgrad/transport'
 import type { BlockTransport } from './block-transport.js'
 import { CELL_BYTES_MAX, Cells, CellWriter } from './cells.js'
-import { PREFIX_BYTES, writeHead, writeLength } from './head.js'
+import { writeHead, writeLength } from './head.js'
 import type { OutgoingMessage, Part } from './message.js'
-import { align8, bufferOf, byteLengthOf, INLINE_BYTES_MAX, Views } from './tensor-codec.js'
+import { align8, bufferOf, INLINE_BYTES_MAX, ROUND, Views } from './tensor-codec.js'
 
 /** Headers are put together here, one after the other; longer ones have a buffer of their own. */
 const ARENA_BYTES = 32_768
@@ -31,67 +31,58 @@ class Arena {
 const cellWriter = new CellWriter()
 let arena: Arena | null = null
 
-class EncodedFrame implements Frame {
-  readonly header: Uint8Array
-  readonly segments: readonly Uint8Array[]
-
-  constructor(header: Uint8Array, segments: readonly Uint8Array[]) {
-    this.header = header
-    this.segments = segments
-  }
-}
-
-/** Writes head and body at the arena's next place. The number of bytes; 0 if they do not fit. */
-export function writeCells(message: OutgoingMessage): number {
-  const start = beginCells()
-  const { packed } = message
-  let fits = writeHead(cellWriter, message, false)
-  for (let i = 0; fits && i < packed.length; i++) fits = cellWriter.value(packed[i])
-  return fits ? 8 * (cellWriter.at - start) : 0
+/** Writes head, body and trace, which is packable, at the arena's next place. The number of bytes; 0 if they do not fit. */
+export function writeCells(message: OutgoingMessage, trace: unknown): number {
+  const { cells, used } = arenaWithRoom()
+  const start = used >> 3
+  const end = start + CELL_BYTES_MAX / 8
+  const bodyAt = writeHead(cells, start, end, message, false)
+  if (bodyAt === 0) return 0
+  cellWriter.begin(cells, bodyAt, end)
+  if (!cellWriter.values(message.packed, 0) || (message.trace !== null && !cellWriter.values([trace], 0))) return 0
+  return 8 * (cellWriter.at - start)
 }
 
 /** The same for the head of a message whose body is packed by msgpack. */
 export function writePackedHead(message: OutgoingMessage): number {
-  const start = beginCells()
-  writeHead(cellWriter, message, true)
-  return 8 * (cellWriter.at - start)
+  const { cells, used } = arenaWithRoom()
+  return 8 * writeHead(cells, used >> 3, 0, message, true) - used
 }
 
-/** The number of the cell. */
-function beginCells(): number {
+/** There is room for all that cells may hold. */
+function arenaWithRoom(): Arena {
   if (arena === null || arena.used + CELL_BYTES_MAX > ARENA_BYTES) arena = new Arena()
-  const start = arena.used >> 3
-  cellWriter.begin(arena.cells, start)
-  return start
+  return arena
 }
 
 /** The frame whose first `bytes` are at the arena's next place; what is packed follows, then the parts. */
-export function frameOf(bytes: number, packed: Uint8Array, parts: readonly Part[], blocks: BlockTransport | null): Frame {
-  const { cells, views } = arena as Arena
-  let start = (arena as Arena).used
-  const length = bytes + packed.length
-  writeLength(cellWriter, start >> 3, length - PREFIX_BYTES)
+export function frameOf(bytes: number, packed: Uint8Array | null, parts: readonly Part[], blocks: BlockTransport | null): Frame {
+  const before = arena as Arena
+  let { views, used: start } = before
+  const length = packed === null ? bytes : bytes + packed.length
+  writeLength(before.cells, start >> 3, length)
   let end = length
   for (let i = 0; i < parts.length; i++) {
     const partBytes = lengthOf(parts[i] as Part)
-    if (partBytes <= INLINE_BYTES_MAX) end = align8(align8(end) + partBytes)
+    if (partBytes <= INLINE_BYTES_MAX) end = ((end + ROUND) & ~ROUND) + ((partBytes + ROUND) & ~ROUND)
   }
-  let target = views
-  if (start + end <= ARENA_BYTES && end <= ARENA_HEADER_BYTES_MAX) (arena as Arena).used = align8(start + end)
+  if (start + end <= ARENA_BYTES && end <= ARENA_HEADER_BYTES_MAX) before.used = (start + end + ROUND) & ~ROUND
   else {
-    const head = cells.bytes.subarray(start, start + bytes)
+    views = roomFor(end)
+    views.bytes.set(before.cells.bytes.subarray(start, start + bytes))
     start = 0
-    if (end > ARENA_HEADER_BYTES_MAX) target = new Views(new ArrayBuffer(align8(end)))
-    else {
-      arena = new Arena()
-      arena.used = align8(end)
-      target = arena.views
-    }
-    target.bytes.set(head)
   }
-  const header = new Uint8Array(target.buffer, start, end)
-  if (packed.length > 0) header.set(packed, bytes)
-  return new EncodedFrame(header, parts.length === 0 ? NO_SEGMENTS : placeParts(header, length, parts, target, blocks))
+  const header = new Uint8Array(views.buffer, start, end)
+  if (packed !== null) header.set(packed, bytes)
+  return { header, segments: parts.length === 0 ? NO_SEGMENTS : placeParts(header, length, parts, views, blocks) }
+}
+
+/** At the beginning of a buffer. */
+function roomFor(bytes: number): Views {
+  if (bytes > ARENA_HEADER_BYTES_MAX) return new Views(new ArrayBuffer(align8(bytes)))
+  arena = new Arena()
+  arena.used = align8(bytes)
+  return arena.views
 }
 
 /** Copies small parts into the header, from its byte `from` on; returns the segments of the large ones. */
@@ -112,23 +103,18 @@ function placeParts(
       segments.push((ArrayBuffer.isView(part) ? null : blocks?.lend?.(part)) ?? ownBytes(part))
       continue
     }
-    at = padded(header, at)
+    // In gaps there may be bytes of a message that did not fit.
+    while ((at & ROUND) !== 0) header[at++] = 0
     if (ArrayBuffer.isView(part)) header.set(part, at)
     else readElements(part, views.of(part.dtype), (header.byteOffset + at) / BYTES_PER_ELEMENT[part.dtype])
-    at = padded(header, at + bytes)
+    at += bytes
+    while ((at & ROUND) !== 0) header[at++] = 0
   }
   return segments ?? NO_SEGMENTS
 }
 
-/** The next multiple of 8. A message that did not fit may have been in the gap. */
-function padded(header: Uint8Array, at: number): number {
-  const end = align8(at)
-  for (let i = at; i < end; i++) header[i] = 0
-  return end
-}
-
 function lengthOf(part: Part): number {
-  return ArrayBuffer.isView(part) ? part.byteLength : byteLengthOf(part)
+  return ArrayBuffer.isView(part) ? part.byteLength : part.numel * BYTES_PER_ELEMENT[part.dtype]
 }
 
 /** A copy that fills its buffer, so that a link can move it. */

@@ -199,15 +199,16 @@ function messageOf(codec: Codec, random: Random): OutgoingMessage {
     if (random.below(2) === 0 || MESSAGE_TABLE[type].ids.includes(id)) message[id] = random.pick([0n, 1n << 48n, 2n ** 64n - 1n])
   }
   if (random.below(3) === 0) message.deadlineMs = random.pick([0, 0.5, 1e9])
+  if (random.below(3) === 0) message.trace = random.pick<unknown>([[5n, { id: 'x' }], 'x', { a: [undefined, -0] }])
   if (random.below(3) === 0) message.lineage = Array.from({ length: random.pick([0, 1, 5, 300]) }, () => random.pick([0, 7, 2 ** 40]))
   return message
 }
 
-/** The same, packed by msgpack: no cell has room for a trace. */
+/** The same, packed by msgpack: cells have no room for such a lineage. */
 function packedOf(codec: Codec, { type, body, ...head }: OutgoingMessage): OutgoingMessage {
-  const { requestId, context, autogradId, pass, deadlineMs, lineage, requiresGrad } = head
-  const message = codec.prepare(type, body)
-  return Object.assign(message, { requestId, context, autogradId, pass, deadlineMs, lineage, requiresGrad, trace: 'packed' })
+  const { requestId, context, autogradId, pass, deadlineMs, trace, requiresGrad } = head
+  const lineage = new Array<number>(300).fill(1)
+  return Object.assign(codec.prepare(type, body), { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad })
 }
 
 const isPacked = ({ header }: Frame): boolean => ((header[5] as number) & 0x20) !== 0
@@ -227,10 +228,11 @@ describe('fuzz', () => {
       const about = `seed ${seed}, round ${round}`
       const [one, other] = [codec.decode(frame), codec.decode(packed)]
       expect([about, fingerprint(one.body)]).toEqual([about, fingerprint(other.body)])
-      const { requestId, context, autogradId, pass, deadlineMs, lineage, requiresGrad, type } = other
+      const { requestId, context, autogradId, pass, deadlineMs, trace, requiresGrad, type } = other
+      const { lineage } = message
       expect([about, { ...one }]).toMatchObject([
         about,
-        { type, requestId, context, autogradId, pass, deadlineMs, lineage, requiresGrad, trace: null },
+        { type, requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad },
       ])
     }
     expect(inCells).toBeGreaterThan(ROUNDS / 4)
@@ -328,7 +330,20 @@ describe('fuzz', () => {
       const isOfCells = random.below(2) === 0
       if (random.below(8) > 0)
         header.set(
-          [random.pick(Object.values(MessageType)), isOfCells ? random.below(32) : 0x20, random.below(2), 0, 0, 0, 0, 0, 0, 0, 0, 0],
+          [
+            random.pick(Object.values(MessageType)),
+            isOfCells ? random.below(32) + random.pick([0, 0, 0x40]) : 0x20,
+            random.below(2),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+          ],
           4,
         )
       for (let i = 16; i < header.length; i++) {
@@ -337,7 +352,7 @@ describe('fuzz', () => {
             0,
             0,
             0,
-            i % 8 === 0 ? random.below(9) : i % 8 === 1 ? random.pick([0, 0x10, 0x12, 0x0b]) : random.below(4),
+            i % 8 === 0 ? random.below(10) : i % 8 === 1 ? random.pick([0, 0x10, 0x12, 0x0b]) : random.below(4),
           ])
         else if (random.below(3) > 0)
           header[i] = random.pick([0x90, 0x91, 0x92, 0x93, 0x94, 0x81, 0xa1, 0xc0, 0, 1, 2, 3, 8, 9, 10, 11, 16, 19])

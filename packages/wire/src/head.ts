@@ -7,13 +7,13 @@
  *     └────────────┴─────────┴──────┴───────┴──────────┴───────────┴─────────┴────────────┴──────┴────────────┴──────────┴──────────┘
  *       one cell: the length is that of head and body, without these 4 bytes      fields from the context on are there if the flag is
  *
- * The body follows as cells, one value for each field that `MESSAGE_TABLE` names; or packed by msgpack, as `[body]`, `[body, trace]` or `[body, trace, lineage]`. The
- * second form has room for objects, errors and long lists, and the trace field exists in it alone.
+ * The body follows as cells, one value for each field that `MESSAGE_TABLE` names, and the trace as another; or packed by msgpack, as `[body]`, `[body, trace]` or
+ * `[body, trace, lineage]`. The second form has room for long texts and lists.
  */
 import type { Frame } from '@postgrad/transport'
-import type { CellReader, CellWriter } from './cells.js'
+import type { Cells } from './cells.js'
 import type { OutgoingMessage, ReceivedMessage } from './message.js'
-import { type HeadId, MESSAGE_TABLE, type MessageType, specOf } from './message-type.js'
+import { type HeadId, MESSAGE_TABLE, type MessageName, type MessageType, specOf } from './message-type.js'
 import { badField, corrupt } from './wire-errors.js'
 
 /** Of the wire format: other numbers are refused. */
@@ -27,9 +27,11 @@ const TYPE_AT = 4
 const FLAGS_AT = 5
 const REQUEST_ID_AT = 8
 const IDS_AT = 16
+const LENGTH_MASK = 0xff_ffff
+const VERSION_SHIFT = 24
+const BYTE_MASK = 0xff
 const FLAGS_SHIFT = 8
 const COUNT_SHIFT = 16
-const VERSION_SHIFT = 24
 
 const Flag = {
   context: 0x01,
@@ -39,96 +41,128 @@ const Flag = {
   lineage: 0x10,
   /** The body is packed by msgpack. */
   packed: 0x20,
+  /** A value more follows the body's cells. A packed body has the trace itself. */
+  trace: 0x40,
 } as const
-const FLAGS_KNOWN = 0x3f
+const FLAGS_KNOWN = 0x7f
 
 const ID_MAX = 2n ** 64n - 1n
 
-/** From the writer's cell on; a packed body has the lineage itself. False: it does not fit. @throws WIRE_BAD_FIELD for an id that is none */
-export function writeHead(writer: CellWriter, message: OutgoingMessage, isPacked: boolean): boolean {
+/**
+ * From the cell `at` on; a packed body has the lineage itself. The cell after the head; 0: it does not fit before the cell `end`.
+ * @throws WIRE_BAD_FIELD for an id that is none
+ */
+export function writeHead({ words, floats, bigints }: Cells, at: number, end: number, message: OutgoingMessage, isPacked: boolean): number {
   const { type, context, autogradId, pass, deadlineMs, lineage } = message
-  const start = writer.at++
   let flags = 0
   let count = 0
-  writer.float(message.requestId)
+  let next = at + 2
+  floats[at + 1] = message.requestId
   if (context !== null) {
-    flags |= Flag.context
-    writer.bigint(idOf(message, 'context', context))
+    if (!(context >= 0n && context <= ID_MAX)) throw badId(message, 'context')
+    flags = Flag.context
+    bigints[next++] = context
   }
   if (autogradId !== null) {
+    if (!(autogradId >= 0n && autogradId <= ID_MAX)) throw badId(message, 'autogradId')
     flags |= Flag.autogradId
-    writer.bigint(idOf(message, 'autogradId', autogradId))
+    bigints[next++] = autogradId
   }
   if (pass !== null) {
+    if (!(pass >= 0n && pass <= ID_MAX)) throw badId(message, 'pass')
     flags |= Flag.pass
-    writer.bigint(idOf(message, 'pass', pass))
+    bigints[next++] = pass
   }
   if (deadlineMs !== null) {
     flags |= Flag.deadlineMs
-    writer.float(deadlineMs)
+    floats[next++] = deadlineMs
   }
   if (isPacked) flags |= Flag.packed
-  else if (lineage !== null) {
-    flags |= Flag.lineage
-    count = lineage.length
-    if (!writer.numbers(lineage)) return false
+  else {
+    if (message.trace !== null) flags |= Flag.trace
+    if (lineage !== null) {
+      flags |= Flag.lineage
+      count = lineage.length
+      if (!Array.isArray(lineage) || count > end - next) return 0
+      for (let i = 0; i < count; i++) {
+        const number: unknown = lineage[i]
+        if (typeof number !== 'number') return 0
+        floats[next++] = number
+      }
+    }
   }
-  writer.pair(start, 0, type | (flags << FLAGS_SHIFT) | (count << COUNT_SHIFT))
-  return true
+  words[2 * at + 1] = type | (flags << FLAGS_SHIFT) | (count << COUNT_SHIFT)
+  return next
 }
 
 /** Writes into the first cell how long head and body are, in bytes. */
-export function writeLength(writer: CellWriter, start: number, length: number): void {
-  writer.low(start, length | (WIRE_VERSION << VERSION_SHIFT))
+export function writeLength({ words }: Cells, at: number, length: number): void {
+  words[2 * at] = (length - PREFIX_BYTES) | (WIRE_VERSION << VERSION_SHIFT)
 }
 
-/** Of the frame's head and body, without the first four bytes. */
-export function lengthIn(header: Uint8Array): number {
-  return (header[0] as number) | ((header[1] as number) << 8) | ((header[2] as number) << 16)
-}
+/** The length of a head and its body, by the frame's first word. */
+export const lengthIn = (word: number): number => PREFIX_BYTES + (word & LENGTH_MASK)
+/** The type, not checked, by the second word. */
+export const typeIn = (word: number): number => word & BYTE_MASK
+/** Whether the body is packed, by the second word. */
+export const isPackedIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.packed) !== 0
 
-/** Not checked. */
-export const typeIn = (header: Uint8Array): number => header[TYPE_AT] as number
+/** Whether the trace follows the body's cells, by the second word. */
+export const hasTraceIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.trace) !== 0
 
-/** Fills in the message from the reader's second cell on. Whether the body is packed. @throws WIRE_CORRUPT, WIRE_BAD_FIELD, WIRE_TOO_LARGE */
-export function readHead(reader: CellReader, header: Uint8Array, message: ReceivedMessage): boolean {
-  const flags = header[FLAGS_AT] as number
-  const { name } = MESSAGE_TABLE[message.type]
+/** Fills in the message from the beginning of the cells. The cell after the head. @throws WIRE_CORRUPT, WIRE_BAD_FIELD */
+export function readHead({ words, floats, bigints }: Cells, end: number, message: ReceivedMessage): number {
+  const word = words[1] as number
+  const flags = (word >> FLAGS_SHIFT) & BYTE_MASK
+  const count = word >>> COUNT_SHIFT
   if ((flags & ~FLAGS_KNOWN) !== 0) throw corrupt('flags of no meaning')
-  const requestId = reader.float()
-  if (!isCount(requestId)) throw badField(name, 'requestId', 'an integer ≥ 0', requestId)
+  let next = 2
+  const requestId = whole(floats[1] as number)
+  if (!(Number.isSafeInteger(requestId) && requestId >= 0)) throw badField(nameOf(message), 'requestId', 'an integer ≥ 0', requestId)
   message.requestId = requestId
-  if ((flags & Flag.context) !== 0) message.context = reader.bigint()
-  if ((flags & Flag.autogradId) !== 0) message.autogradId = reader.bigint()
-  if ((flags & Flag.pass) !== 0) message.pass = reader.bigint()
-  if ((flags & Flag.deadlineMs) !== 0) {
-    const deadlineMs = reader.float()
+  // There is room for them in every buffer that is read; whether they belong to the head is checked below.
+  if ((flags & Flag.context) !== 0) message.context = bigints[next++] as bigint
+  if ((flags & Flag.autogradId) !== 0) message.autogradId = bigints[next++] as bigint
+  if ((flags & Flag.pass) !== 0) message.pass = bigints[next++] as bigint
+  let deadlineMs: number | null = null
+  if ((flags & Flag.deadlineMs) !== 0) deadlineMs = floats[next++] as number
+  if (next + count > end) throw corrupt('it ends too early')
+  if (deadlineMs !== null) {
     if (!(deadlineMs >= 0 && deadlineMs < Number.POSITIVE_INFINITY))
-      throw badField(name, 'deadlineMs', 'milliseconds ≥ 0 or null', deadlineMs)
+      throw badField(nameOf(message), 'deadlineMs', 'milliseconds ≥ 0 or null', deadlineMs)
     message.deadlineMs = deadlineMs
   }
-  if ((flags & Flag.lineage) !== 0) {
-    const lineage = reader.numbers((header[FLAGS_AT + 1] as number) | ((header[FLAGS_AT + 2] as number) << 8))
-    checkLineage(name, lineage)
-    message.lineage = lineage
+  if ((flags & Flag.lineage) === 0) {
+    if (count !== 0) throw corrupt('a count of nothing')
+    return next
   }
-  return (flags & Flag.packed) !== 0
+  const lineage: number[] = []
+  for (let i = 0; i < count; i++) lineage.push(whole(floats[next++] as number))
+  checkLineage(message, lineage)
+  message.lineage = lineage
+  return next
 }
 
 /** @throws WIRE_BAD_FIELD */
-export function checkLineage(name: string, lineage: readonly unknown[]): asserts lineage is readonly number[] {
+export function checkLineage(message: ReceivedMessage, lineage: readonly unknown[]): asserts lineage is readonly number[] {
   for (let i = 0; i < lineage.length; i++) {
-    if (!isCount(lineage[i])) throw badField(name, 'lineage', 'an array of integers ≥ 0 or null', lineage)
+    const number = lineage[i]
+    if (!(Number.isSafeInteger(number) && (number as number) >= 0)) {
+      throw badField(nameOf(message), 'lineage', 'an array of integers ≥ 0 or null', lineage)
+    }
   }
 }
 
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+/** The same number, as a small integer where it is one: V8 keeps those apart, and what they reach stays fast. */
+function whole(value: number): number {
+  const small = value | 0
+  return small === value ? small : value
 }
 
-function idOf(message: OutgoingMessage, field: HeadId, id: bigint): bigint {
-  if (typeof id === 'bigint' && id >= 0n && id <= ID_MAX) return id
-  throw badField(MESSAGE_TABLE[message.type].name, field, 'an id of 64 bits or null', id, 'encode')
+const nameOf = ({ type }: { readonly type: MessageType }): MessageName => MESSAGE_TABLE[type].name
+
+function badId(message: OutgoingMessage, field: HeadId): Error {
+  return badField(nameOf(message), field, 'an id of 64 bits or null', message[field], 'encode')
 }
 
 /** What is known of a frame that `Codec.decode` refused, so that rpc can notify the worker that waits. */
@@ -140,10 +174,10 @@ export interface RequestHead {
 /** Null if that much cannot be read either. Never throws. */
 export function requestHead({ header }: Pick<Frame, 'header'>): RequestHead | null {
   if (header.length < HEAD_BYTES_MIN) return null
-  const type = typeIn(header)
+  const type = header[TYPE_AT]
   if (specOf(type) === undefined) return null
   const requestId = viewOf(header).getFloat64(REQUEST_ID_AT, true)
-  return isCount(requestId) ? { type: type as MessageType, requestId } : null
+  return Number.isSafeInteger(requestId) && requestId >= 0 ? { type: type as MessageType, requestId } : null
 }
 
 /** Of a message about a pass. */

@@ -175,11 +175,18 @@ describe('damaged frames', () => {
   })
 
   test.each<[string, ReturnType<typeof cellsOf>, string]>([
-    ['flags of no meaning', cellsOf(1, 0x40, [3, 1]), 'WIRE_CORRUPT'],
+    ['flags of no meaning', cellsOf(1, 0x80, [3, 1]), 'WIRE_CORRUPT'],
+    ['a trace that is not there', cellsOf(1, 0x40, [3, 1]), 'WIRE_CORRUPT'],
+    ['a count of no lineage', cellsOf(1, 1 << 8, [3, 1], [3, 1]), 'WIRE_CORRUPT'],
     ['ids that are not there', cellsOf(0x14, 0x07, [1, 0], [1, 0]), 'WIRE_CORRUPT'],
     ['no field', cellsOf(1, 0), 'WIRE_CORRUPT'],
     ['a field too many', cellsOf(1, 0, [0, 0], [0, 0]), 'WIRE_CORRUPT'],
-    ['a kind that nobody knows', cellsOf(1, 0, [9, 0]), 'WIRE_CORRUPT'],
+    ['a kind that nobody knows', cellsOf(1, 0, [10, 0]), 'WIRE_CORRUPT'],
+    ['an object without its keys', cellsOf(1, 0, [9, 1]), 'WIRE_CORRUPT'],
+    ['an object of 2 billion keys', cellsOf(1, 0, [9, 0x7fffffff], [6, 0], [0, 0]), 'WIRE_CORRUPT'],
+    ['an object of -1 keys', cellsOf(1, 0, [9, -1]), 'WIRE_CORRUPT'],
+    ['an object with a key that is a number', cellsOf(1, 0, [9, 1], [3, 1], [3, 1]), 'WIRE_CORRUPT'],
+    ['an object with the key __proto__', cellsOf(1, 0, [9, 1], [6, 9], [0x72705f5f, 0x5f6f746f], [0x5f, 0], [3, 1]), 'WIRE_CORRUPT'],
     ['a number without its cell', cellsOf(1, 0, [4, 0]), 'WIRE_CORRUPT'],
     ['a bigint without its cell', cellsOf(1, 0, [5, 0]), 'WIRE_CORRUPT'],
     ['a text that is too long', cellsOf(1, 0, [6, 9], [0, 0]), 'WIRE_CORRUPT'],

@@ -5,7 +5,7 @@
 import type { Frame } from '@postgrad/transport'
 import { Unpackr } from 'msgpackr/unpack'
 import { CellReader, Cells } from './cells.js'
-import { lengthIn, PREFIX_BYTES, readHead, typeIn } from './head.js'
+import { isPackedIn, lengthIn, readHead, typeIn } from './head.js'
 import { DEFAULT_LIMITS } from './limits.js'
 import { ReceivedMessage } from './message.js'
 import { type MessageType, specOf } from './message-type.js'
@@ -25,22 +25,23 @@ export interface MessageOutline {
 /** Null if that much cannot be read. Never throws. */
 export function messageOutline({ header }: Pick<Frame, 'header'>): MessageOutline | null {
   try {
-    const type = typeIn(header) as MessageType
+    const cells = new Cells(aligned(header))
+    const [first, second] = cells.words as unknown as [number, number]
+    const type = typeIn(second) as MessageType
     const spec = specOf(type)
-    if (spec === undefined) return null
-    const end = PREFIX_BYTES + lengthIn(header)
-    if (end > header.length) return null
-    const bytes = new Uint8Array(align8(end))
-    bytes.set(header.subarray(0, end))
-    const cells = new Cells(bytes.buffer)
-    const reader = new CellReader(DEFAULT_LIMITS)
+    const end = lengthIn(first)
+    if (spec === undefined || end > header.length) return null
     const message = new ReceivedMessage(type)
-    reader.begin(cells, 1, end >> 3)
+    const bodyAt = readHead(cells, end >> 3, message)
     let body: unknown
-    if (readHead(reader, header, message)) {
+    if (isPackedIn(second)) {
       const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, moreTypes: false })
-      body = (unpackr.unpack(cells.bytes.subarray(8 * reader.at, end)) as unknown[])[0]
-    } else body = spec.fields.map(() => reader.value(0))
+      body = (unpackr.unpack(cells.bytes.subarray(8 * bodyAt, end)) as unknown[])[0]
+    } else {
+      const reader = new CellReader(DEFAULT_LIMITS)
+      reader.begin(cells, bodyAt, end >> 3)
+      body = reader.values([], spec.fields.length, 1)
+    }
     if (!Array.isArray(body)) return null
     const { requestId, context, autogradId, pass } = message
     return { type, name: spec.name, requestId, body, context, autogradId, pass }
@@ -48,4 +49,11 @@ export function messageOutline({ header }: Pick<Frame, 'header'>): MessageOutlin
     // The code that shows the trace handles an unreadable frame.
     return null
   }
+}
+
+/** A copy, filled up to whole cells. */
+function aligned(header: Uint8Array): ArrayBuffer {
+  const bytes = new Uint8Array(align8(header.length))
+  bytes.set(header)
+  return bytes.buffer
 }

@@ -14,7 +14,9 @@ export const DTYPE_CODES = ['float32', 'float64', 'int32', 'bool'] as const sati
 
 export const codeOf = (dtype: DType): number => DTYPE_CODES.indexOf(dtype)
 
-export const align8 = (n: number): number => (n + 7) & ~7
+/** Parts begin at multiples of 8: `(n + ROUND) & ~ROUND`. */
+export const ROUND = 7
+export const align8 = (n: number): number => (n + ROUND) & ~ROUND
 
 /** One buffer as all element types, starting at its first byte. */
 export class Views {

@@ -7,7 +7,7 @@ import { type DType, isTensor, SparseTensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, CPU, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
 import { decodeError } from './error-codec.js'
-import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, Views } from './tensor-codec.js'
+import { bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, ROUND, Views } from './tensor-codec.js'
 import type { ValueExtension } from './value-tag.js'
 import { BLOCK_TAG_MAX, BYTES_KINDS, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
@@ -231,9 +231,9 @@ export class ValueReader {
 
   /** Where the next part lies in the header. */
   private inline(length: number): number {
-    const at = align8(this.at)
+    const at = (this.at + ROUND) & ~ROUND
     if (at + length > this.header.length) throw corrupt('a tensor or typed array ends too late')
-    this.at = align8(at + length)
+    this.at = (at + length + ROUND) & ~ROUND
     return at
   }
 

@@ -122,9 +122,10 @@ function seedsOf(): readonly Seed[] {
         const message = codec.prepare(type, body)
         message.requestId = 5
         for (const id of MESSAGE_TABLE[type].ids) message[id] = A
-        if (form === 'whole') Object.assign(message, { context: A, autogradId: B, pass: A, deadlineMs: 100, lineage: [1, 2, 3] })
-        // In cells there is no trace.
-        if (form === 'packed') message.trace = [1n, { id: 'x' }]
+        if (form !== 'plain')
+          Object.assign(message, { context: A, autogradId: B, pass: A, deadlineMs: 100, trace: [1n, { id: 'x' }], lineage: [1, 2, 3] })
+        // Cells have no room for such a lineage.
+        if (form === 'packed') message.lineage = new Array<number>(300).fill(1)
         const { header, segments } = codec.encode(message)
         const own = Uint8Array.from(header)
         const end = PREFIX_BYTES + ((own[0] as number) | ((own[1] as number) << 8) | ((own[2] as number) << 16))
@@ -248,7 +249,7 @@ const bytesIn = (one: Tensor): number => (one.isSparse ? 0 : one.numel * { float
 function anyCell(random: Random): Uint8Array {
   const special = 8 | (random.below(0x42) << 8)
   const words = Int32Array.of(
-    random.below(3) === 0 ? special : random.below(10),
+    random.below(3) === 0 ? special : random.below(11),
     pick(random, [0, 1, 2, 3, random.below(300), ...EDGES, -1]),
   )
   if (random.below(4) === 0) return bytesOf(random, 8)
