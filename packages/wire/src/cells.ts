@@ -9,6 +9,7 @@
  * Cells are few (`CELL_BYTES_MAX`), so a reader that trusts nothing needs neither time nor memory beyond a frame's bytes.
  */
 import type { WireLimits } from './limits.js'
+import { EXTENSION_TAG_MAX } from './value-tag.js'
 import { corrupt, tooDeep, tooLarge } from './wire-errors.js'
 
 /** Numbers of the wire format. `n` is the second half of the cell. */
@@ -116,8 +117,8 @@ export class CellWriter {
             inner = value
             n = value.length
             kind = CellKind.list
-            if (n > 1 && value[0] === null) {
-              kind = CellKind.special | ((value[1] as number) << TAG_SHIFT)
+            if (n > 1 && value[0] === null && isTag(value[1])) {
+              kind = CellKind.special | (value[1] << TAG_SHIFT)
               n -= 2
               first = 2
             }
@@ -165,6 +166,11 @@ export class CellWriter {
     for (let i = from + size; (i & 7) !== 0; i++) bytes[i] = 0
     return size
   }
+}
+
+/** A list within an error may begin with null and anything else. */
+function isTag(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= EXTENSION_TAG_MAX && Number.isInteger(value)
 }
 
 /** Keys and values in turn. */

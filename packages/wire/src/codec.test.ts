@@ -70,6 +70,10 @@ describe('values', () => {
     ],
     ['arrays that begin with null', [null, [null], [null, null, [null, 1]], [null, 2, 3]]],
     ['undefined in an array', [undefined, 1]],
+    [
+      'short texts that differ in a byte or in their length',
+      ['name', 'nama', 'name\u0000', 'n', `${'x'.repeat(31)}a`, `${'x'.repeat(31)}b`, 'name'],
+    ],
     ['objects', { a: undefined, '': 1, 'ä b': 2, 1: 'one', nested: { deep: [{}] } }],
     ['an object without a prototype', Object.assign(Object.create(null), { x: 1 })],
     ['an object with keys that mean something elsewhere', { constructor: 1, toJSON: 2, hasOwnProperty: 3, toString: 4, length: 5 }],
@@ -114,6 +118,19 @@ describe('values', () => {
   test.each(cases)('%s arrive equal', (_, value) => {
     expect(roundTrip(value)).toEqual(value)
     expect(through(value, { inside: [value] }).body[1]).toEqual([value, { inside: [value] }])
+  })
+
+  test.each([
+    ['a string', 'b'],
+    ['a tag', 2],
+    ['a negative number', -1],
+    ['a fraction', 1.5],
+    ['a large number', 2 ** 30],
+    ['a list', [1]],
+    ['null', null],
+  ])('errors whose list of errors begins with null and %s', (_, second) => {
+    const { errors } = roundTrip(new AggregateError([null, second], 'both')) as AggregateError
+    expect(errors).toEqual([null, second])
   })
 
   test('negative zero and NaN stay what they are', () => {
@@ -413,6 +430,19 @@ describe('the envelope', () => {
     const message = codec.decode(codec.encode(outgoing))
     expect(message[field]).toEqual(value)
     expect(message.requestId).toBe(2 ** 40)
+  })
+
+  test('whatever does not fit into cells arrives packed, and the next message in cells', () => {
+    const inCells: boolean[] = []
+    for (const count of [0, 100, 250, 300, 3]) {
+      const args = [{ text: 'x'.repeat(count) }, count]
+      const outgoing = codec.prepare(MessageType.CALL, ['f', args])
+      const head = { context: 7n, deadlineMs: 5, trace: [count], lineage: new Array(count).fill(count) }
+      const frame = codec.encode(Object.assign(outgoing, head))
+      inCells.push(((frame.header[5] as number) & 0x20) === 0)
+      expect(codec.decode(frame)).toMatchObject({ body: ['f', args], ...head })
+    }
+    expect(inCells).toEqual([true, true, false, false, true])
   })
 
   test('refuses tensors in trace', () => {
