@@ -62,12 +62,14 @@ export class Cells {
   }
 }
 
+const NO_CELLS = new Cells(new ArrayBuffer(0))
+
 /** Writes lists of packable values, as `value-writer.ts` makes them. One call writes all of a list: a call for each value would cost more than the value. */
 export class CellWriter {
   /** The next cell. */
   at = 0
   private end = 0
-  private cells: Cells = new Cells(new ArrayBuffer(0))
+  private cells = NO_CELLS
 
   begin(cells: Cells, at: number, end: number): void {
     this.cells = cells
@@ -186,7 +188,7 @@ export class CellReader {
   at = 0
   private end = 0
   private items = 0
-  private cells: Cells = new Cells(new ArrayBuffer(0))
+  private cells = NO_CELLS
   private readonly limits: WireLimits
 
   constructor(limits: WireLimits) {
@@ -213,17 +215,18 @@ export class CellReader {
       const at = this.at++
       // One of them has taken the cells of those after it.
       if (at >= end) throw corrupt('it ends too early')
-      const kind = words[2 * at] as number
+      const word = words[2 * at] as number
       const n = words[2 * at + 1] as number
+      const kind = word & KIND_MASK
       let value: unknown = null
-      switch (kind & KIND_MASK) {
+      switch (kind) {
         case CellKind.int:
           value = n
           break
         case CellKind.null:
           break
         case CellKind.special:
-          value = this.values([null, kind >>> TAG_SHIFT], n, depth + 1)
+          value = this.values([null, word >>> TAG_SHIFT], n, depth + 1)
           break
         case CellKind.list:
           value = this.values([], n, depth + 1)

@@ -434,7 +434,7 @@ describe('the envelope', () => {
 
   test('whatever does not fit into cells arrives packed, and the next message in cells', () => {
     const inCells: boolean[] = []
-    for (const count of [0, 100, 250, 300, 3]) {
+    for (const count of [0, 100, 700, 1500, 3]) {
       const args = [{ text: 'x'.repeat(count) }, count]
       const outgoing = codec.prepare(MessageType.CALL, ['f', args])
       const head = { context: 7n, deadlineMs: 5, trace: [count], lineage: new Array(count).fill(count) }

@@ -200,14 +200,17 @@ function messageOf(codec: Codec, random: Random): OutgoingMessage {
   }
   if (random.below(3) === 0) message.deadlineMs = random.pick([0, 0.5, 1e9])
   if (random.below(3) === 0) message.trace = random.pick<unknown>([[5n, { id: 'x' }], 'x', { a: [undefined, -0] }])
-  if (random.below(3) === 0) message.lineage = Array.from({ length: random.pick([0, 1, 5, 300]) }, () => random.pick([0, 7, 2 ** 40]))
+  if (random.below(3) === 0)
+    message.lineage = Array.from({ length: random.pick([0, 1, 5, 100, 300]) }, () =>
+      random.pick([0, 7, 127, 128, 16_383, 16_384, 2 ** 31, 2 ** 40, 2 ** 53 - 1]),
+    )
   return message
 }
 
 /** The same, packed by msgpack: cells have no room for such a lineage. */
 function packedOf(codec: Codec, { type, body, ...head }: OutgoingMessage): OutgoingMessage {
   const { requestId, context, autogradId, pass, deadlineMs, trace, requiresGrad } = head
-  const lineage = new Array<number>(300).fill(1)
+  const lineage = new Array<number>(2100).fill(1)
   return Object.assign(codec.prepare(type, body), { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad })
 }
 

@@ -5,7 +5,7 @@
  *     │ length: 24 │ version │ type │ flags │ count of │ requestId │ context │ autogradId │ pass │ deadlineMs │ lineage… │ the body │
  *     │ bits       │ 8 bits  │ 8    │ 8     │ lineage  │           │         │            │      │            │          │          │
  *     └────────────┴─────────┴──────┴───────┴──────────┴───────────┴─────────┴────────────┴──────┴────────────┴──────────┴──────────┘
- *       one cell: the length is that of head and body, without these 4 bytes      fields from the context on are there if the flag is
+ *       one cell: the length is that of head and body, without these 4 bytes      each field from the context on is there if its flag is set
  *
  * The body follows as cells, one value for each field that `MESSAGE_TABLE` names, and the trace as another; or packed by msgpack, as `[body]`, `[body, trace]` or
  * `[body, trace, lineage]`. The second form has room for long texts and lists.
@@ -47,12 +47,23 @@ const Flag = {
 const FLAGS_KNOWN = 0x7f
 
 const ID_MAX = 2n ** 64n - 1n
+const LOW_BITS = 0x7f
+const MORE = 0x80
+/** Of 53 bits. */
+const NUMBER_BYTES_MAX = 8
+const SCALE_MAX = MORE ** (NUMBER_BYTES_MAX - 1)
 
 /**
  * From the cell `at` on; a packed body has the lineage itself. The cell after the head; 0: it does not fit before the cell `end`.
  * @throws WIRE_BAD_FIELD for an id that is none
  */
-export function writeHead({ words, floats, bigints }: Cells, at: number, end: number, message: OutgoingMessage, isPacked: boolean): number {
+export function writeHead(
+  { bytes, words, floats, bigints }: Cells,
+  at: number,
+  end: number,
+  message: OutgoingMessage,
+  isPacked: boolean,
+): number {
   const { type, context, autogradId, pass, deadlineMs, lineage } = message
   let flags = 0
   let count = 0
@@ -83,12 +94,8 @@ export function writeHead({ words, floats, bigints }: Cells, at: number, end: nu
     if (lineage !== null) {
       flags |= Flag.lineage
       count = lineage.length
-      if (!Array.isArray(lineage) || count > end - next) return 0
-      for (let i = 0; i < count; i++) {
-        const number: unknown = lineage[i]
-        if (typeof number !== 'number') return 0
-        floats[next++] = number
-      }
+      next = writeLineage(bytes, 8 * next, 8 * end, lineage)
+      if (next === 0) return 0
     }
   }
   words[2 * at + 1] = type | (flags << FLAGS_SHIFT) | (count << COUNT_SHIFT)
@@ -106,19 +113,18 @@ export const lengthIn = (word: number): number => PREFIX_BYTES + (word & LENGTH_
 export const typeIn = (word: number): number => word & BYTE_MASK
 /** Whether the body is packed, by the second word. */
 export const isPackedIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.packed) !== 0
-
 /** Whether the trace follows the body's cells, by the second word. */
 export const hasTraceIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.trace) !== 0
 
 /** Fills in the message from the beginning of the cells. The cell after the head. @throws WIRE_CORRUPT, WIRE_BAD_FIELD */
-export function readHead({ words, floats, bigints }: Cells, end: number, message: ReceivedMessage): number {
+export function readHead({ bytes, words, floats, bigints }: Cells, end: number, message: ReceivedMessage): number {
   const word = words[1] as number
   const flags = (word >> FLAGS_SHIFT) & BYTE_MASK
   const count = word >>> COUNT_SHIFT
   if ((flags & ~FLAGS_KNOWN) !== 0) throw corrupt('flags of no meaning')
   let next = 2
   const requestId = whole(floats[1] as number)
-  if (!(Number.isSafeInteger(requestId) && requestId >= 0)) throw badField(nameOf(message), 'requestId', 'an integer ≥ 0', requestId)
+  if (!isCount(requestId)) throw badField(nameOf(message), 'requestId', 'an integer ≥ 0', requestId)
   message.requestId = requestId
   // There is room for them in every buffer that is read; whether they belong to the head is checked below.
   if ((flags & Flag.context) !== 0) message.context = bigints[next++] as bigint
@@ -126,7 +132,7 @@ export function readHead({ words, floats, bigints }: Cells, end: number, message
   if ((flags & Flag.pass) !== 0) message.pass = bigints[next++] as bigint
   let deadlineMs: number | null = null
   if ((flags & Flag.deadlineMs) !== 0) deadlineMs = floats[next++] as number
-  if (next + count > end) throw corrupt('it ends too early')
+  if (next > end) throw corrupt('it ends too early')
   if (deadlineMs !== null) {
     if (!(deadlineMs >= 0 && deadlineMs < Number.POSITIVE_INFINITY))
       throw badField(nameOf(message), 'deadlineMs', 'milliseconds ≥ 0 or null', deadlineMs)
@@ -137,20 +143,60 @@ export function readHead({ words, floats, bigints }: Cells, end: number, message
     return next
   }
   const lineage: number[] = []
-  for (let i = 0; i < count; i++) lineage.push(whole(floats[next++] as number))
-  checkLineage(message, lineage)
   message.lineage = lineage
-  return next
+  return readLineage(bytes, 8 * next, 8 * end, count, lineage)
+}
+
+/**
+ * Numbers as bytes of 7 bits, the lowest first, of which the last has its highest bit clear, filled up to whole cells: most numbers of a lineage are small.
+ * The cell after them; 0: they do not fit.
+ */
+function writeLineage(bytes: Uint8Array, from: number, end: number, lineage: readonly number[]): number {
+  if (!Array.isArray(lineage)) return 0
+  let at = from
+  for (let i = 0; i < lineage.length; i++) {
+    let rest = lineage[i] as number
+    if (!isCount(rest) || at + NUMBER_BYTES_MAX > end) return 0
+    while (rest > LOW_BITS) {
+      bytes[at++] = (rest & LOW_BITS) | MORE
+      rest = Math.floor(rest / MORE)
+    }
+    bytes[at++] = rest
+  }
+  for (; (at & 7) !== 0; at++) bytes[at] = 0
+  return at >> 3
+}
+
+/** The cell after them. @throws WIRE_CORRUPT */
+function readLineage(bytes: Uint8Array, from: number, end: number, count: number, lineage: number[]): number {
+  if (count > end - from) throw corrupt('more elements than bytes')
+  let at = from
+  for (let i = 0; i < count; i++) {
+    let number = 0
+    let scale = 1
+    for (;;) {
+      if (at >= end) throw corrupt('it ends too early')
+      const byte = bytes[at++] as number
+      number += (byte & LOW_BITS) * scale
+      if (byte < MORE) break
+      scale *= MORE
+      if (scale > SCALE_MAX) throw corrupt('a number without an end')
+    }
+    if (number > Number.MAX_SAFE_INTEGER) throw corrupt('a number beyond 2^53')
+    lineage.push(number)
+  }
+  return (at + 7) >> 3
 }
 
 /** @throws WIRE_BAD_FIELD */
 export function checkLineage(message: ReceivedMessage, lineage: readonly unknown[]): asserts lineage is readonly number[] {
   for (let i = 0; i < lineage.length; i++) {
-    const number = lineage[i]
-    if (!(Number.isSafeInteger(number) && (number as number) >= 0)) {
-      throw badField(nameOf(message), 'lineage', 'an array of integers ≥ 0 or null', lineage)
-    }
+    if (!isCount(lineage[i])) throw badField(nameOf(message), 'lineage', 'an array of integers ≥ 0 or null', lineage)
   }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 /** The same number, as a small integer where it is one: V8 keeps those apart, and what they reach stays fast. */
@@ -177,7 +223,7 @@ export function requestHead({ header }: Pick<Frame, 'header'>): RequestHead | nu
   const type = header[TYPE_AT]
   if (specOf(type) === undefined) return null
   const requestId = viewOf(header).getFloat64(REQUEST_ID_AT, true)
-  return Number.isSafeInteger(requestId) && requestId >= 0 ? { type: type as MessageType, requestId } : null
+  return isCount(requestId) ? { type: type as MessageType, requestId } : null
 }
 
 /** Of a message about a pass. */

@@ -26,7 +26,7 @@ export interface MessageOutline {
 export function messageOutline({ header }: Pick<Frame, 'header'>): MessageOutline | null {
   try {
     const cells = new Cells(aligned(header))
-    const [first, second] = cells.words as unknown as [number, number]
+    const [first = 0, second = 0] = cells.words
     const type = typeIn(second) as MessageType
     const spec = specOf(type)
     const end = lengthIn(first)

@@ -125,12 +125,13 @@ function seedsOf(): readonly Seed[] {
         if (form !== 'plain')
           Object.assign(message, { context: A, autogradId: B, pass: A, deadlineMs: 100, trace: [1n, { id: 'x' }], lineage: [1, 2, 3] })
         // Cells have no room for such a lineage.
-        if (form === 'packed') message.lineage = new Array<number>(300).fill(1)
+        if (form === 'packed') message.lineage = new Array<number>(2100).fill(1)
         const { header, segments } = codec.encode(message)
         const own = Uint8Array.from(header)
         const end = PREFIX_BYTES + ((own[0] as number) | ((own[1] as number) << 8) | ((own[2] as number) << 16))
         const flags = own[FLAGS_AT] as number
-        let bodyAt = HEAD_BYTES_MIN + 8 * (own[COUNT_AT] as number)
+        // A lineage of these seeds has one cell, if it is here.
+        let bodyAt = HEAD_BYTES_MIN + 8 * Math.ceil((own[COUNT_AT] as number) / 8)
         for (let bit = 1; bit < 0x10; bit *= 2) if ((flags & bit) !== 0) bodyAt += 8
         const bytes = own.slice(bodyAt, end)
         const isPacked = (flags & PACKED) !== 0
