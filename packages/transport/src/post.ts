@@ -36,7 +36,7 @@ export const isLargeSegment = ({ length }: Uint8Array): boolean => length >= SEG
 const STRING_BYTES_MAX = 2048
 /** Frames are gathered here; more bytes (a very long header, many segments) get a buffer of their own for one post. */
 const GATHER_BYTES = 65536
-/** The kept buffers that are cloned. The second has room for 4 KiB of elements, with a head and the frames beside them. */
+/** The kept buffers that are cloned. The second has room for 4 KiB of elements and their frame's head. */
 const CLONED_BYTES = [4096, 5120, 16384, GATHER_BYTES] as const
 /** The memory that short posts are received into, a few hundred to a chunk. A view keeps its whole chunk alive. */
 const CHUNK_BYTES = 32768

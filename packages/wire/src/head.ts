@@ -211,7 +211,7 @@ function badId(message: OutgoingMessage, field: HeadId): Error {
   return badField(nameOf(message), field, 'an id of 64 bits or null', message[field], 'encode')
 }
 
-/** What is known of a frame that `Codec.decode` refused, so that rpc can notify the worker that waits. */
+/** The part of a refused frame that can be read, so that rpc can notify the worker that waits. */
 export interface RequestHead {
   readonly type: MessageType
   readonly requestId: number

@@ -102,7 +102,7 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
 }
 
 interface Seed {
-  /** What comes before the body, without the prefix. */
+  /** The bytes before the body, without the prefix. */
   readonly head: Uint8Array
   /** The body, where it is packed. */
   readonly tree: Node | null
