@@ -106,7 +106,7 @@ function placeParts(
     // In gaps there may be bytes of a message that did not fit.
     while ((at & ROUND) !== 0) header[at++] = 0
     if (ArrayBuffer.isView(part)) header.set(part, at)
-    else readElements(part, views.of(part.dtype), (header.byteOffset + at) / BYTES_PER_ELEMENT[part.dtype])
+    else readElements(part, views.of[part.dtype], (header.byteOffset + at) / BYTES_PER_ELEMENT[part.dtype])
     at += bytes
     while ((at & ROUND) !== 0) header[at++] = 0
   }

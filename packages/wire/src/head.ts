@@ -156,7 +156,7 @@ function writeLineage(bytes: Uint8Array, from: number, end: number, lineage: rea
   let at = from
   for (let i = 0; i < lineage.length; i++) {
     let rest = lineage[i] as number
-    if (!isCount(rest) || at + NUMBER_BYTES_MAX > end) return 0
+    if (!(Number.isSafeInteger(rest) && rest >= 0) || at + NUMBER_BYTES_MAX > end) return 0
     while (rest > LOW_BITS) {
       bytes[at++] = (rest & LOW_BITS) | MORE
       rest = Math.floor(rest / MORE)
