@@ -283,8 +283,8 @@ export const whatAPeerMaySend = [
   ),
   t(
     'cells-gaps',
-    'packages/wire/src/golden.test.ts',
-    'RESULT of strings is the same message',
+    'packages/wire/src/codec.test.ts',
+    'the gap after a text shows nothing of a message that did not fit into cells',
     'packages/wire/src/cells.ts',
     'for (let i = from + size; (i & 7) !== 0; i++) bytes[i] = 0',
     '',

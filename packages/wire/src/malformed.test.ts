@@ -203,7 +203,11 @@ describe('damaged frames', () => {
     ['a tensor of all the memory there is', cellsOf(1, 0, [8 | (0x10 << 8), 1], [4, 0], 2 ** 52), 'WIRE_CORRUPT'],
     ['lineage that is not there', cellsOf(1, 0x10 | (0xff << 8), [1, 0], [0, 0]), 'WIRE_CORRUPT'],
     ['a lineage that takes the body', cellsOf(1, 0x10 | (16 << 8), [0, 0], [0, 0]), 'WIRE_CORRUPT'],
-    ['a number of the lineage without an end', cellsOf(1, 0x10 | (1 << 8), [-1, -1], [-1, -1], [0, 0]), 'WIRE_CORRUPT'],
+    [
+      'a number of the lineage without an end',
+      cellsOf(1, 0x10 | (1 << 8), ...new Array(20).fill([0x80808080, 0x80808080]), [0, 0], [0, 0]),
+      'WIRE_CORRUPT',
+    ],
     ['a number of the lineage beyond 2^53', cellsOf(1, 0x10 | (1 << 8), [-1, 0x7fffffff], [0, 0]), 'WIRE_CORRUPT'],
     ['a deadline that is past', cellsOf(1, 0x08, -1, [0, 0]), 'WIRE_BAD_FIELD'],
     ['a deadline that never is', cellsOf(1, 0x08, Number.POSITIVE_INFINITY, [0, 0]), 'WIRE_BAD_FIELD'],
