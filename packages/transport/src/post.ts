@@ -36,13 +36,15 @@ export const isLargeSegment = ({ length }: Uint8Array): boolean => length >= SEG
 const STRING_BYTES_MAX = 2048
 /** Frames are gathered here; more bytes (a very long header, many segments) get a buffer of their own for one post. */
 const GATHER_BYTES = 65536
-/** The kept buffers that are cloned. */
-const CLONED_BYTES = [4096, 16384, GATHER_BYTES] as const
+/** The kept buffers that are cloned. The second has room for 4 KiB of elements and their frame's head. */
+const CLONED_BYTES = [4096, 5120, 16384, GATHER_BYTES] as const
 /** The memory that short posts are received into, a few hundred to a chunk. A view keeps its whole chunk alive. */
 const CHUNK_BYTES = 32768
 const START_BYTES = 8
 const WORD_BYTES = 4
 const MOVED = -1
+/** Parts begin at multiples of 8. */
+const ROUND = 7
 const SHARED_TAG = '[object SharedArrayBuffer]'
 
 export const align8 = (n: number): number => (n + 7) & ~7
@@ -69,9 +71,8 @@ export class PostWriter {
     const { header, segments } = frame
     const count = segments.length
     const length = header.length
-    // As `align8`, which would be called four times for each frame.
-    let at = (this.used + (2 + count) * WORD_BYTES + 7) & ~7
-    let end = at + ((length + 7) & ~7)
+    let at = this.used + (((2 + count) * WORD_BYTES + ROUND) & ~ROUND)
+    let end = at + ((length + ROUND) & ~ROUND)
     for (let i = 0; i < count; i++) {
       const bytes = (segments[i] as Uint8Array).length
       if (bytes < SEGMENT_MOVED_BYTES_MIN) end += align8(bytes)
@@ -111,7 +112,7 @@ export class PostWriter {
     this.moved = null
     let whole: Uint8Array
     if (bytes === this.kept) {
-      const size = used <= CLONED_BYTES[0] ? 0 : used <= CLONED_BYTES[1] ? 1 : 2
+      const size = used <= CLONED_BYTES[0] ? 0 : used <= CLONED_BYTES[1] ? 1 : used <= CLONED_BYTES[2] ? 2 : 3
       this.cloned[size] ??= new Uint8Array(CLONED_BYTES[size])
       whole = this.cloned[size] as Uint8Array
       whole.set(bytes.subarray(0, used))
@@ -155,16 +156,6 @@ export function isMovable(segment: Uint8Array): boolean {
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
 const NO_BUFFERS: readonly ArrayBuffer[] = Object.freeze([])
 
-class ReceivedFrame implements Frame {
-  readonly header: Uint8Array
-  readonly segments: readonly Uint8Array[]
-
-  constructor(header: Uint8Array, segments: readonly Uint8Array[]) {
-    this.header = header
-    this.segments = segments
-  }
-}
-
 /** Reads posts frame by frame. Its cursor is on the object, so a receiver that polls while it is called continues after the frame it is in. */
 export class PostReader {
   /** Of the post that was begun last; 0 before the first. */
@@ -201,7 +192,7 @@ export class PostReader {
     }
     const start = this.chunkUsed
     this.chunk.write(post, start, length, 'latin1')
-    this.chunkUsed = align8(start + length)
+    this.chunkUsed = (start + length + ROUND) & ~ROUND
     this.words = this.chunkWords
     this.moved = NO_BUFFERS
     this.at = start + START_BYTES
@@ -225,9 +216,9 @@ export class PostReader {
     let word = this.at >> 2
     const length = words[word++] as number
     const count = words[word++] as number
-    let at = (this.at + (2 + count) * WORD_BYTES + 7) & ~7
+    let at = this.at + (((2 + count) * WORD_BYTES + ROUND) & ~ROUND)
     const header = new Uint8Array(buffer, at, length)
-    at += (length + 7) & ~7
+    at += (length + ROUND) & ~ROUND
     let segments = NO_SEGMENTS
     if (count > 0) {
       const list: Uint8Array[] = []
@@ -243,7 +234,7 @@ export class PostReader {
       segments = list
     }
     this.at = at
-    return new ReceivedFrame(header, segments)
+    return { header, segments }
   }
 
   /** Forgets the rest of the current post. */

@@ -3,10 +3,10 @@ import type { Tensor } from '@postgrad/tensor'
 import { tensor, withDevice, zeros } from '@postgrad/tensor'
 import { residentDevice } from '@postgrad/tensor/suite'
 import { Codec } from './codec.js'
-import type { ValueExtension } from './extension.js'
 import type { Message } from './message.js'
 import { MessageType } from './message-type.js'
 import { INLINE_BYTES_MAX } from './tensor-codec.js'
+import type { ValueExtension } from './value-tag.js'
 
 const codec = new Codec()
 
@@ -70,6 +70,10 @@ describe('values', () => {
     ],
     ['arrays that begin with null', [null, [null], [null, null, [null, 1]], [null, 2, 3]]],
     ['undefined in an array', [undefined, 1]],
+    [
+      'short texts that differ in a byte or in their length',
+      ['name', 'nama', 'name\u0000', 'n', `${'x'.repeat(31)}a`, `${'x'.repeat(31)}b`, 'name'],
+    ],
     ['objects', { a: undefined, '': 1, 'ä b': 2, 1: 'one', nested: { deep: [{}] } }],
     ['an object without a prototype', Object.assign(Object.create(null), { x: 1 })],
     ['an object with keys that mean something elsewhere', { constructor: 1, toJSON: 2, hasOwnProperty: 3, toString: 4, length: 5 }],
@@ -114,6 +118,21 @@ describe('values', () => {
   test.each(cases)('%s arrive equal', (_, value) => {
     expect(roundTrip(value)).toEqual(value)
     expect(through(value, { inside: [value] }).body[1]).toEqual([value, { inside: [value] }])
+  })
+
+  test.each([
+    ['a string', 'b'],
+    ['a tag', 2],
+    ['a negative number', -1],
+    ['a fraction', 1.5],
+    ['a large number', 2 ** 30],
+    ['a list', [1]],
+    ['null', null],
+  ])('errors whose list of errors begins with null and %s', (_, second) => {
+    const error = new AggregateError([null, second], 'both')
+    // A long stack does not fit into cells.
+    error.stack = 'AggregateError: both'
+    expect((roundTrip(error) as AggregateError).errors).toEqual([null, second])
   })
 
   test('negative zero and NaN stay what they are', () => {
@@ -391,31 +410,48 @@ describe('tensors', () => {
 describe('the envelope', () => {
   test('is null where it is absent, and costs nothing then', () => {
     const frame = codec.encode(codec.prepare(MessageType.CALL, ['f', []]))
-    expect(frame.header.length).toBe(4 + 7)
+    // The head, and a cell each for the name's length, the name and the list.
+    expect(frame.header.length).toBe(16 + 3 * 8)
     const { context, autogradId, pass, deadlineMs, trace, lineage, requestId, tensors } = codec.decode(frame)
     expect({ context, autogradId, pass, deadlineMs, trace, lineage, requestId, tensors }).toEqual({
       ...{ context: null, autogradId: null, pass: null, deadlineMs: null, trace: null, lineage: null, requestId: 0, tensors: [] },
     })
   })
 
-  test.each(['context', 'autogradId', 'pass', 'deadlineMs', 'trace', 'lineage'] as const)(
-    'carries %s alone, the absent ones before it at a byte each',
-    (field) => {
-      const outgoing = codec.prepare(MessageType.CALL, ['f', []])
-      const value = {
-        context: 2n ** 64n - 1n,
-        autogradId: 5n,
-        pass: 0n,
-        deadlineMs: 12.5,
-        trace: { id: [undefined, -0] },
-        lineage: [0, 2 ** 53 - 1],
-      }[field]
-      Object.assign(outgoing, { [field]: value, requestId: 2 ** 40 })
-      const message = codec.decode(codec.encode(outgoing))
-      expect(message[field]).toEqual(value)
-      expect(message.requestId).toBe(2 ** 40)
-    },
-  )
+  test.each(['context', 'autogradId', 'pass', 'deadlineMs', 'trace', 'lineage'] as const)('carries %s alone', (field) => {
+    const outgoing = codec.prepare(MessageType.CALL, ['f', []])
+    const value = {
+      context: 2n ** 64n - 1n,
+      autogradId: 5n,
+      pass: 0n,
+      deadlineMs: 12.5,
+      trace: { id: [undefined, -0] },
+      lineage: [0, 2 ** 53 - 1],
+    }[field]
+    Object.assign(outgoing, { [field]: value, requestId: 2 ** 40 })
+    const message = codec.decode(codec.encode(outgoing))
+    expect(message[field]).toEqual(value)
+    expect(message.requestId).toBe(2 ** 40)
+  })
+
+  test('whatever does not fit into cells arrives packed, and the next message in cells', () => {
+    const inCells: boolean[] = []
+    for (const count of [0, 100, 700, 1500, 3]) {
+      const args = [{ text: 'x'.repeat(count) }, count]
+      const outgoing = codec.prepare(MessageType.CALL, ['f', args])
+      const head = { context: 7n, deadlineMs: 5, trace: [count], lineage: new Array(count).fill(count) }
+      const frame = codec.encode(Object.assign(outgoing, head))
+      inCells.push(((frame.header[5] as number) & 0x20) === 0)
+      expect(codec.decode(frame)).toMatchObject({ body: ['f', args], ...head })
+    }
+    expect(inCells).toEqual([true, true, false, false, true])
+  })
+
+  test('the gap after a text shows nothing of a message that did not fit into cells', () => {
+    codec.encode(codec.prepare(MessageType.RESULT, [[...new Array(200).fill(-1), 'x'.repeat(1000)]]))
+    const { header } = codec.encode(codec.prepare(MessageType.RESULT, ['abc']))
+    expect([...header.subarray(-8)]).toEqual([0x61, 0x62, 0x63, 0, 0, 0, 0, 0])
+  })
 
   test('refuses tensors in trace', () => {
     const outgoing = codec.prepare(MessageType.CALL, ['f', []])

@@ -3,7 +3,11 @@ import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { isTensor } from '@postgrad/tensor/internal'
+import type { Frame } from '@postgrad/transport'
 import { Codec } from './codec.js'
+import { BODIES } from './golden.suite.js'
+import { WIRE_VERSION } from './head.js'
+import type { OutgoingMessage } from './message.js'
 import { MESSAGE_TABLE, MessageType } from './message-type.js'
 
 /** POSTGRAD_FUZZ_SEED repeats one seed or begins elsewhere, POSTGRAD_FUZZ_ROUNDS makes it longer. */
@@ -182,7 +186,61 @@ const copyOf = (bytes: Uint8Array): Uint8Array => {
   return copy
 }
 
+function callOf(codec: Codec, random: Random): OutgoingMessage {
+  return codec.prepare(MessageType.CALL, ['f', [randomValue(random, 0), randomValue(random, 2)]])
+}
+
+/** Of any type, with a head of its own: mostly cells. */
+function messageOf(codec: Codec, random: Random): OutgoingMessage {
+  const type = random.pick(Object.values(MessageType))
+  const message = codec.prepare(type, BODIES[type])
+  message.requestId = random.pick([0, 5, 2 ** 31, 2 ** 53 - 1])
+  for (const id of ['context', 'autogradId', 'pass'] as const) {
+    if (random.below(2) === 0 || MESSAGE_TABLE[type].ids.includes(id)) message[id] = random.pick([0n, 1n << 48n, 2n ** 64n - 1n])
+  }
+  if (random.below(3) === 0) message.deadlineMs = random.pick([0, 0.5, 1e9])
+  if (random.below(3) === 0) message.trace = random.pick<unknown>([[5n, { id: 'x' }], 'x', { a: [undefined, -0] }])
+  if (random.below(3) === 0)
+    message.lineage = Array.from({ length: random.pick([0, 1, 5, 100, 300]) }, () =>
+      random.pick([0, 7, 127, 128, 16_383, 16_384, 2 ** 31, 2 ** 40, 2 ** 53 - 1]),
+    )
+  return message
+}
+
+/** The same, packed by msgpack: cells have no room for such a lineage. */
+function packedOf(codec: Codec, { type, body, ...head }: OutgoingMessage): OutgoingMessage {
+  const { requestId, context, autogradId, pass, deadlineMs, trace, requiresGrad } = head
+  const lineage = new Array<number>(2100).fill(1)
+  return Object.assign(codec.prepare(type, body), { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad })
+}
+
+const isPacked = ({ header }: Frame): boolean => ((header[5] as number) & 0x20) !== 0
+
 describe('fuzz', () => {
+  test.each(SEEDS)('seed %i: cells and packed values are the same message', (seed) => {
+    const random = new Random(seed ^ 0xce11)
+    const codec = new Codec()
+    let inCells = 0
+    for (let round = 0; round < ROUNDS; round++) {
+      const message = random.below(2) === 0 ? callOf(codec, random) : messageOf(codec, random)
+      const frame = codec.encode(message)
+      const packed = codec.encode(packedOf(codec, message))
+      expect(isPacked(packed)).toBe(true)
+      if (isPacked(frame)) continue
+      inCells++
+      const about = `seed ${seed}, round ${round}`
+      const [one, other] = [codec.decode(frame), codec.decode(packed)]
+      expect([about, fingerprint(one.body)]).toEqual([about, fingerprint(other.body)])
+      const { requestId, context, autogradId, pass, deadlineMs, trace, requiresGrad, type } = other
+      const { lineage } = message
+      expect([about, { ...one }]).toMatchObject([
+        about,
+        { type, requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad },
+      ])
+    }
+    expect(inCells).toBeGreaterThan(ROUNDS / 4)
+  })
+
   test.each(SEEDS)('seed %i: random values arrive equal', (seed) => {
     const random = new Random(seed)
     const [sender, receiver] = [new Codec(), new Codec()]
@@ -213,7 +271,7 @@ describe('fuzz', () => {
     let valid = 0
     for (let round = 0; round < ROUNDS; round++) {
       const types = Object.values(MessageType)
-      const frame = codec.encode(codec.prepare(MessageType.CALL, ['f', [randomValue(random, 0), randomValue(random, 2)]]))
+      const frame = codec.encode(random.below(2) === 0 ? callOf(codec, random) : messageOf(codec, random))
       for (let variant = 0; variant < 10; variant++) {
         let header = copyOf(frame.header)
         let segments = frame.segments.map(copyOf)
@@ -227,7 +285,7 @@ describe('fuzz', () => {
               segments = segments.slice(1)
               break
             case 2:
-              if (header.length > 5) header[5] = random.pick(types)
+              if (header.length > 4) header[4] = random.pick(types)
               break
             case 3: {
               const longer = new Uint8Array(header.length + random.below(20))
@@ -267,20 +325,50 @@ describe('fuzz', () => {
   test.each(SEEDS)('seed %i: random bytes give a WIRE error or a valid message', (seed) => {
     const random = new Random(seed ^ 0xb17e5)
     const codec = new Codec()
+    let valid = 0
     for (let round = 0; round < 20 * ROUNDS; round++) {
-      const header = bytesOf(random, 4 + random.below(40))
-      header.set([header.length - 4, 0, 0, 1])
-      // Mostly containers and small numbers, so that it gets past the first bytes.
-      for (let i = 4; i < header.length; i++)
-        if (random.below(3) > 0) header[i] = random.pick([0x90, 0x91, 0x92, 0x93, 0x94, 0x81, 0xa1, 0xc0, 0, 1, 2, 3, 8, 9, 10, 11, 16, 19])
-      if (random.below(2) === 0) header.set([0x93, random.pick(Object.values(MessageType)), 0].slice(0, header.length - 4), 4)
+      const header = bytesOf(random, 16 + 8 * random.below(8) + (random.below(4) === 0 ? random.below(8) : 0))
+      header.set([header.length - 4, 0, 0, WIRE_VERSION])
+      // Mostly a head that can be read; then containers and small numbers, or cells, so that it gets past the first bytes.
+      const isOfCells = random.below(2) === 0
+      if (random.below(8) > 0)
+        header.set(
+          [
+            random.pick(Object.values(MessageType)),
+            isOfCells ? random.below(32) + random.pick([0, 0, 0x40]) : 0x20,
+            random.below(2),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+          ],
+          4,
+        )
+      for (let i = 16; i < header.length; i++) {
+        if (isOfCells)
+          header[i] = random.pick([
+            0,
+            0,
+            0,
+            i % 8 === 0 ? random.below(10) : i % 8 === 1 ? random.pick([0, 0x10, 0x12, 0x0b]) : random.below(4),
+          ])
+        else if (random.below(3) > 0)
+          header[i] = random.pick([0x90, 0x91, 0x92, 0x93, 0x94, 0x81, 0xa1, 0xc0, 0, 1, 2, 3, 8, 9, 10, 11, 16, 19])
+      }
       try {
         codec.decode({ header, segments: [] })
+        valid++
       } catch (error) {
         if (!isPostgradError(error) || !error.code.startsWith('WIRE_')) {
           throw new Error(`seed ${seed}, round ${round}: ${Buffer.from(header).toString('hex')}: ${String(error)}`, { cause: error })
         }
       }
     }
+    expect(valid).toBeGreaterThan(0)
   })
 })

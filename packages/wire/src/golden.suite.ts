@@ -35,7 +35,8 @@ const x = tensor([
   [4, 5, 6],
 ])
 
-const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
+/** A body of each type. */
+export const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.CALL]: ['myAdd', [x, 2]],
   [MessageType.RESULT]: [x.T],
   [MessageType.EXCEPTION]: [failure(), false],
@@ -154,6 +155,17 @@ export const GOLDEN_CASES: readonly GoldenCase[] = [
       message.lineage = [1, 2]
       return message
     },
+  },
+  {
+    name: 'PROPAGATE_GRADIENTS with lineage',
+    make(codec) {
+      const message = codec.prepare(MessageType.PROPAGATE_GRADIENTS, [[x], 0])
+      return Object.assign(message, { context: A, autogradId: B, pass: A, lineage: [3, 2 ** 40] })
+    },
+  },
+  {
+    name: 'CALL with more than cells hold',
+    make: (codec) => codec.prepare(MessageType.CALL, ['f', [Array.from({ length: 300 }, (_, i) => i)]]),
   },
   {
     name: 'RESULT with a tensor of its own segment',

@@ -1,12 +1,11 @@
 export type { BlockName, BlockTransport } from './block-transport.js'
-export { Codec, WIRE_VERSION } from './codec.js'
+export { Codec } from './codec.js'
 export type { RemoteErrorInfo } from './error-codec.js'
-export type { ValueExtension } from './extension.js'
+export { type PassHead, passHead, type RequestHead, requestHead, WIRE_VERSION } from './head.js'
 export { type Message, OutgoingMessage } from './message.js'
 export { type MessageOutline, messageOutline } from './message-outline.js'
 export { MESSAGE_TABLE, type MessageBodies, type MessageName, MessageType } from './message-type.js'
 export { type Payload, PayloadCodec, transferables } from './payload.js'
-export { type PassHead, passHead, type RequestHead, requestHead } from './request-head.js'
 export type { travels } from './sendable.js'
 export {
   anomalyOf,
@@ -21,3 +20,4 @@ export {
   setHeaders,
   setWatched,
 } from './trace-field.js'
+export type { ValueExtension } from './value-tag.js'

@@ -4,8 +4,12 @@
  */
 import type { Frame } from '@postgrad/transport'
 import { Unpackr } from 'msgpackr/unpack'
-import { PREFIX_BYTES } from './codec.js'
+import { CellReader, Cells } from './cells.js'
+import { isPackedIn, lengthIn, readHead, typeIn } from './head.js'
+import { DEFAULT_LIMITS } from './limits.js'
+import { ReceivedMessage } from './message.js'
 import { type MessageType, specOf } from './message-type.js'
+import { align8 } from './tensor-codec.js'
 
 export interface MessageOutline {
   readonly type: MessageType
@@ -20,25 +24,36 @@ export interface MessageOutline {
 
 /** Null if that much cannot be read. Never throws. */
 export function messageOutline({ header }: Pick<Frame, 'header'>): MessageOutline | null {
-  if (header.length < PREFIX_BYTES) return null
-  const end = PREFIX_BYTES + (header[0]! | (header[1]! << 8) | (header[2]! << 16))
   try {
-    const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, moreTypes: false })
-    const [type, requestId, body, context, autogradId, pass] = unpackr.unpack(Buffer.from(header.subarray(PREFIX_BYTES, end))) as unknown[]
+    const cells = new Cells(aligned(header))
+    const [first = 0, second = 0] = cells.words
+    const type = typeIn(second) as MessageType
     const spec = specOf(type)
-    if (spec === undefined || !Array.isArray(body)) return null
-    const id = (value: unknown): bigint | null => (typeof value === 'bigint' || typeof value === 'number' ? BigInt(value) : null)
-    return {
-      type: type as MessageType,
-      name: spec.name,
-      requestId: Number(requestId),
-      body,
-      context: id(context),
-      autogradId: id(autogradId),
-      pass: id(pass),
+    const end = lengthIn(first)
+    if (spec === undefined || end > header.length) return null
+    const message = new ReceivedMessage(type)
+    const bodyAt = readHead(cells, end >> 3, message)
+    let body: unknown
+    if (isPackedIn(second)) {
+      const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, moreTypes: false })
+      body = (unpackr.unpack(cells.bytes.subarray(8 * bodyAt, end)) as unknown[])[0]
+    } else {
+      const reader = new CellReader(DEFAULT_LIMITS)
+      reader.begin(cells, bodyAt, end >> 3)
+      body = reader.values([], spec.fields.length, 1)
     }
+    if (!Array.isArray(body)) return null
+    const { requestId, context, autogradId, pass } = message
+    return { type, name: spec.name, requestId, body, context, autogradId, pass }
   } catch {
     // The code that shows the trace handles an unreadable frame.
     return null
   }
+}
+
+/** A copy, filled up to whole cells. */
+function aligned(header: Uint8Array): ArrayBuffer {
+  const bytes = new Uint8Array(align8(header.length))
+  bytes.set(header)
+  return bytes.buffer
 }

@@ -39,75 +39,93 @@ export type TensorPlace = unknown[]
 // Shared by all messages without tensors, frozen so that sharing is safe.
 const NO_TENSORS: readonly Tensor[] = Object.freeze([])
 const NO_FLAGS: readonly boolean[] = Object.freeze([])
+const NO_FIELDS: readonly unknown[] = Object.freeze([])
 const NO_PARTS: readonly Part[] = Object.freeze([])
 const NO_PLACES: readonly TensorPlace[] = Object.freeze([])
 
-/** A message before it is sent. Until its bytes are made, an interceptor may set the fields of its envelope; the body must not change. */
+/**
+ * A message before it is sent. Until its bytes are made, an interceptor may set the fields of its envelope; the body must not change. The constructors of
+ * this file set all fields, since initializers are a call more for each message.
+ */
 export class OutgoingMessage {
   /** The kind of the message. */
-  readonly type: MessageType
+  declare readonly type: MessageType
   /** Pairs a reply with its request: a counter of the requester. 0: no reply is expected. */
-  requestId = 0
+  declare requestId: number
   /** The fields of the body, as `MessageBodies` lists them. */
-  readonly body: readonly unknown[]
+  declare readonly body: readonly unknown[]
   /** Every tensor inside the body, in order of appearance. A tensor that appears twice is sent twice. */
-  tensors: readonly Tensor[] = NO_TENSORS
+  declare tensors: readonly Tensor[]
   /** For each of `tensors`, whether the receiver's tensor requires a gradient. Set from the tensors; an interceptor may change it. */
-  requiresGrad: readonly boolean[] = NO_FLAGS
+  declare requiresGrad: readonly boolean[]
   /** The id of the distributed context, or null. */
-  context: bigint | null = null
+  declare context: bigint | null
   /** The id that pairs the send function with the recv function of this message, or null. */
-  autogradId: bigint | null = null
+  declare autogradId: bigint | null
   /** The number of the backward pass, or null. */
-  pass: bigint | null = null
+  declare pass: bigint | null
   /** The time that is left to the call, in ms; null: without a limit. */
-  deadlineMs: number | null = null
+  declare deadlineMs: number | null
   /** A plain value for tracing: the chain of an actor's call, and headers. */
-  trace: unknown = null
+  declare trace: unknown
   /** Numbers about the origin of the tensors, or about the pass; distributed autograd knows their layout. */
-  lineage: readonly number[] | null = null
+  declare lineage: readonly number[] | null
   /** @internal It may overtake earlier messages of its lane. */
-  isUnordered = false
+  declare isUnordered: boolean
   /** @internal The sender's own note, which wire does not use. */
-  note: unknown = null
-  /** @internal The body as msgpackr takes it. */
-  packed: readonly unknown[]
+  declare note: unknown
+  /** @internal The body as it is packed, by cells or by msgpackr. */
+  declare packed: readonly unknown[]
   /** @internal In order of appearance. */
-  parts: readonly Part[] = NO_PARTS
+  declare parts: readonly Part[]
   /** @internal One per tensor. */
-  places: readonly TensorPlace[] = NO_PLACES
+  declare places: readonly TensorPlace[]
 
   constructor(type: MessageType, body: readonly unknown[]) {
     this.type = type
+    this.requestId = 0
     this.body = body
+    this.tensors = NO_TENSORS
+    this.requiresGrad = NO_FLAGS
+    this.context = null
+    this.autogradId = null
+    this.pass = null
+    this.deadlineMs = null
+    this.trace = null
+    this.lineage = null
+    this.isUnordered = false
+    this.note = null
     this.packed = body
+    this.parts = NO_PARTS
+    this.places = NO_PLACES
   }
 }
 
+/** A message while it is read. */
 export class ReceivedMessage implements Message {
-  readonly type: MessageType
-  readonly requestId: number
-  readonly body: readonly unknown[]
-  readonly tensors: readonly Tensor[]
-  readonly requiresGrad: readonly boolean[]
-  context: bigint | null = null
-  autogradId: bigint | null = null
-  pass: bigint | null = null
-  deadlineMs: number | null = null
-  trace: unknown = null
-  lineage: readonly number[] | null = null
+  declare readonly type: MessageType
+  declare requestId: number
+  declare body: readonly unknown[]
+  declare tensors: readonly Tensor[]
+  declare requiresGrad: readonly boolean[]
+  declare context: bigint | null
+  declare autogradId: bigint | null
+  declare pass: bigint | null
+  declare deadlineMs: number | null
+  declare trace: unknown
+  declare lineage: readonly number[] | null
 
-  constructor(
-    type: MessageType,
-    requestId: number,
-    body: readonly unknown[],
-    tensors: readonly Tensor[] | null,
-    requiresGrad: readonly boolean[] | null,
-  ) {
+  constructor(type: MessageType) {
     this.type = type
-    this.requestId = requestId
-    this.body = body
-    this.tensors = tensors ?? NO_TENSORS
-    this.requiresGrad = requiresGrad ?? NO_FLAGS
+    this.requestId = 0
+    this.body = NO_FIELDS
+    this.tensors = NO_TENSORS
+    this.requiresGrad = NO_FLAGS
+    this.context = null
+    this.autogradId = null
+    this.pass = null
+    this.deadlineMs = null
+    this.trace = null
+    this.lineage = null
   }
 }

@@ -5,9 +5,9 @@
 import { PostgradError, type WorkerHop } from '@postgrad/base'
 import { plainText } from '@postgrad/base/internal'
 import { Codec } from './codec.js'
-import type { ValueExtension } from './extension.js'
 import type { Message } from './message.js'
 import { MessageType } from './message-type.js'
+import type { ValueExtension } from './value-tag.js'
 
 /** One message of wire as plain bytes: structured clone carries the header and the segments. */
 export interface Payload {

@@ -9,33 +9,33 @@ import { BYTES_PER_ELEMENT, Tensor as TensorClass } from '@postgrad/tensor/inter
 /** Parts up to this length lie in the header. */
 export const INLINE_BYTES_MAX = 4096
 
-/** By code on the wire; the code of a dtype is its index. */
+/** The code of a dtype on the wire. */
+export const CODE_OF = { float32: 0, float64: 1, int32: 2, bool: 3 } as const satisfies Record<DType, number>
+
+/** By code. */
 export const DTYPE_CODES = ['float32', 'float64', 'int32', 'bool'] as const satisfies readonly DType[]
 
-export const codeOf = (dtype: DType): number => DTYPE_CODES.indexOf(dtype)
-
-export const align8 = (n: number): number => (n + 7) & ~7
+/** Parts begin at multiples of 8: `(n + ROUND) & ~ROUND`. */
+export const ROUND = 7
+export const align8 = (n: number): number => (n + ROUND) & ~ROUND
 
 /** One buffer as all element types, starting at its first byte. */
 export class Views {
   readonly buffer: ArrayBuffer
   readonly bytes: Uint8Array
-  private readonly arrays: Record<DType, TypedArray>
+  /** By dtype. */
+  readonly of: Readonly<Record<DType, TypedArray>>
 
   constructor(buffer: ArrayBuffer) {
     const { byteLength } = buffer
     this.buffer = buffer
     this.bytes = new Uint8Array(buffer)
-    this.arrays = {
+    this.of = {
       float32: new Float32Array(buffer, 0, Math.trunc(byteLength / 4)),
       float64: new Float64Array(buffer, 0, Math.trunc(byteLength / 8)),
       int32: new Int32Array(buffer, 0, Math.trunc(byteLength / 4)),
       bool: this.bytes,
     }
-  }
-
-  of(dtype: DType): TypedArray {
-    return this.arrays[dtype]
   }
 }
 
@@ -47,7 +47,7 @@ export function byteLengthOf(tensor: Tensor): number {
 export function fromSegment(dtype: DType, shape: readonly number[], segment: Uint8Array): Tensor {
   const isOwn = segment.byteOffset === 0 && segment.length === segment.buffer.byteLength
   const buffer = isOwn ? (segment.buffer as ArrayBuffer) : bufferOf(segment)
-  const array = new Views(buffer).of(dtype)
+  const array = new Views(buffer).of[dtype]
   if (dtype === 'bool') for (let i = 0; i < array.length; i++) if (array[i] !== 0) array[i] = 1
   return TensorClass.over(dtype, shape, array)
 }

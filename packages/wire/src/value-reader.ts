@@ -3,16 +3,16 @@
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
 import { isPostgradError } from '@postgrad/base'
-import { type DType, isTensor, SparseTensor } from '@postgrad/tensor'
+import { isTensor, SparseTensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, CPU, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
-import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
-import type { ValueExtension } from './extension.js'
-import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, Views } from './tensor-codec.js'
-import { BLOCK_TAG_MAX, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
+import { bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, ROUND, Views } from './tensor-codec.js'
+import type { ValueExtension } from './value-tag.js'
+import { BLOCK_TAG_MAX, BYTES_KINDS, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
 
+const DTYPE_MASK = 0x03
 const NO_BYTES = new Uint8Array(0)
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
 
@@ -152,7 +152,7 @@ export class ValueReader {
   }
 
   private tensor(tag: number, array: unknown[]): Tensor {
-    const dtype = dtypeOf(tag)
+    const dtype = DTYPE_CODES[(tag & DTYPE_MASK) as 0 | 1 | 2 | 3]
     const shape = shapeOf(array, 2)
     const numel = numelOf(shape)
     const length = numel * BYTES_PER_ELEMENT[dtype]
@@ -164,7 +164,7 @@ export class ValueReader {
     } else {
       const at = this.header.byteOffset + this.inline(length)
       tensor = Tensor.uninitialized(dtype, shape, CPU)
-      writeElements(tensor, this.viewsOf(this.header).of(dtype), at / BYTES_PER_ELEMENT[dtype], numel)
+      writeElements(tensor, this.viewsOf(this.header).of[dtype], at / BYTES_PER_ELEMENT[dtype], numel)
     }
     return this.noted(tensor, tag)
   }
@@ -172,7 +172,7 @@ export class ValueReader {
   /** A tensor whose elements lie in the heap that this worker shares with the sender. */
   private block(tag: number, array: unknown[]): Tensor {
     if (this.blocks === null) throw corrupt('a block of a heap that is not shared with the sender')
-    const dtype = dtypeOf(tag)
+    const dtype = DTYPE_CODES[(tag & DTYPE_MASK) as 0 | 1 | 2 | 3]
     const shape = shapeOf(array, 2 + BLOCK_WORDS)
     const numel = numelOf(shape)
     if (!Number.isSafeInteger(numel * BYTES_PER_ELEMENT[dtype])) throw corrupt("a tensor's shape")
@@ -232,9 +232,9 @@ export class ValueReader {
 
   /** Where the next part lies in the header. */
   private inline(length: number): number {
-    const at = align8(this.at)
+    const at = (this.at + ROUND) & ~ROUND
     if (at + length > this.header.length) throw corrupt('a tensor or typed array ends too late')
-    this.at = align8(at + length)
+    this.at = (at + length + ROUND) & ~ROUND
     return at
   }
 
@@ -269,14 +269,14 @@ function ascends(indices: Tensor): boolean {
   return true
 }
 
-function dtypeOf(tag: number): DType {
-  return DTYPE_CODES[(tag & 0x03) as 0 | 1 | 2 | 3]
-}
-
 function shapeOf(array: readonly unknown[], from: number): number[] {
-  const shape = array.slice(from)
-  if (!shape.every((extent) => Number.isSafeInteger(extent) && (extent as number) >= 0)) throw corrupt("a tensor's shape")
-  return shape as number[]
+  const shape: number[] = []
+  for (let i = from; i < array.length; i++) {
+    const extent = array[i]
+    if (typeof extent !== 'number' || !Number.isSafeInteger(extent) || extent < 0) throw corrupt("a tensor's shape")
+    shape.push(extent)
+  }
+  return shape
 }
 
 function bigintOf(digits: unknown): bigint {

@@ -10,14 +10,13 @@ import { DETACHED, isDetached } from '@postgrad/base/internal'
 import { Tensor } from '@postgrad/tensor'
 import { isSparse, isTensor } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS } from './block-transport.js'
-import { bytesKindOf } from './bytes-kind.js'
 import { type ErrorSink, encodeError, isError } from './error-codec.js'
-import type { ValueExtension } from './extension.js'
 import { DEPTH_RESERVE, type WireLimits } from './limits.js'
 import type { Part, TensorPlace } from './message.js'
 import { survivesUtf8 } from './strings.js'
-import { codeOf } from './tensor-codec.js'
-import { ValueTag } from './value-tag.js'
+import { CODE_OF } from './tensor-codec.js'
+import type { ValueExtension } from './value-tag.js'
+import { bytesKindOf, ValueTag } from './value-tag.js'
 import { tooDeep, tooLarge, unsupported } from './wire-errors.js'
 
 /** Thrown inside, without a stack; `ValueWriter.write` looks for the path only then, so that the good way need not carry one. */
@@ -123,7 +122,9 @@ export class ValueWriter {
     for (let i = 0; i < length; i++) {
       const before = array[i]
       if (before === undefined && !(i in array)) throw REFUSED
-      const after = this.value(before, depth + 1)
+      // Most elements of long lists.
+      const isPlain = typeof before === 'number' ? before !== 0 : typeof before === 'boolean'
+      const after = isPlain ? before : this.value(before, depth + 1)
       if (changed !== null) changed.push(after)
       else if (after !== before) {
         changed = array.slice(0, i)
@@ -163,7 +164,7 @@ export class ValueWriter {
       const parts = [this.tensor(tensor.indices()), this.tensor(tensor.values())]
       return this.special([null, ValueTag.sparse, tensor.isCoalesced, ...parts, ...tensor.shape])
     }
-    const place: TensorPlace = [null, ValueTag.tensor + codeOf(tensor.dtype), ...tensor.shape]
+    const place: TensorPlace = [null, ValueTag.tensor + CODE_OF[tensor.dtype], ...tensor.shape]
     this.count(place.length + BLOCK_WORDS)
     if (this.tensors === null) {
       this.tensors = [tensor]

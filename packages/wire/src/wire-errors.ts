@@ -33,9 +33,9 @@ export function unknownType(type: unknown): PostgradError {
   })
 }
 
-export function badField(message: string, field: string, expected: string, got: unknown): PostgradError {
+export function badField(message: string, field: string, expected: string, got: unknown, op = 'decode'): PostgradError {
   return new PostgradError('WIRE_BAD_FIELD', {
-    op: `decode ${message}`,
+    op: `${op} ${message}`,
     message: `field '${field}': expected ${expected}, got ${kindOf(got)}`,
     remedy: 'Run the same version of postgrad on all workers.',
     values: { message, field },

@@ -182,7 +182,9 @@ function announcementOf(bytes: number): Buffer {
 
 /** CALL of a function with the packed values, as the wire says. */
 function callFrame(name: string, packed: readonly number[], requestId = 5): Frame {
-  const value = [0x93, 0x00, 0xcd, requestId >> 8, requestId & 255, 0x92, 0xa0 + name.length, ...Buffer.from(name), ...packed]
+  // The type, a flag: the body is packed, no lineage; the request id; the body in a list.
+  const head = [0x00, 0x20, 0, 0, ...new Uint8Array(Float64Array.of(requestId).buffer)]
+  const value = [...head, 0x91, 0x92, 0xa0 + name.length, ...Buffer.from(name), ...packed]
   return { header: Uint8Array.of(value.length & 255, value.length >> 8, 0, WIRE_VERSION, ...value), segments: [] }
 }
 
@@ -359,7 +361,7 @@ describe('a worker that is attacked', () => {
     const { link, got } = await posting(victim, tcp)
     const names = ['constructor', '__proto__', 'toString', 'eval', 'hostile', 'valueOf', 'postgrad.']
     for (const [i, name] of names.entries()) link.send(callFrame(name, [0x90], 10 + i))
-    const exceptions = () => got.filter(({ header }) => header[5] === EXCEPTION)
+    const exceptions = () => got.filter(({ header }) => header[4] === EXCEPTION)
     await until(() => exceptions().length === names.length, 'an answer to each')
     expect(steps).toBe(0)
     await end()
@@ -392,7 +394,7 @@ describe('a worker that is attacked', () => {
       link.send(callFrame('hostile.hold', padding, i))
       if (i % 100 === 0) await sleep(1)
     }
-    const answers = () => got.filter(({ header }) => header[5] === RESULT || header[5] === EXCEPTION).length
+    const answers = () => got.filter(({ header }) => header[4] === RESULT || header[4] === EXCEPTION).length
     await until(() => answers() === 1000, 'each is answered, or refused')
     // It comes again, and sends the same: each time its connection ends at the announcement.
     link.send({ header: new Uint8Array(64), segments: [new Uint8Array(4 * 2 ** 20)] })
@@ -415,7 +417,7 @@ describe('a worker that is attacked', () => {
       await sleep(1)
       deepest = Math.max(deepest, mailbox.size)
     }
-    const answers = () => got.filter(({ header }) => header[5] === EXCEPTION).length
+    const answers = () => got.filter(({ header }) => header[4] === EXCEPTION).length
     await until(() => inflow!.pauses > 0, 'it is not read for a while')
     // A window of 500 calls, and what goes beyond.
     expect(deepest).toBeLessThan(500 + 1024 + 100)

@@ -1,11 +1,12 @@
 /** Floods of every kind of message by an observer: its messages wait at the member within bounds, others are served meanwhile, and all have their turn. */
 import { describe, expect, test } from '@jest/globals'
+import type { Frame } from '@postgrad/transport'
 import { MESSAGE_TABLE, type MessageBodies, MessageType } from '@postgrad/wire/internal'
 import { currentRuntime } from '../api/api.js'
 import { OTHERS_WAITING_MAX, REFUSALS_MAX, REFUSALS_PER_SECOND } from '../core/inflow.js'
 import { GroupWhat } from '../groups/group-protocol.js'
 import { call, expose } from '../index.js'
-import { Cluster, failure } from '../worker/sim-cluster.suite.js'
+import { Cluster, cutShort, failure } from '../worker/sim-cluster.suite.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { rolePolicy } from './role-policy.js'
 
@@ -125,8 +126,9 @@ describe('a flood by an observer', () => {
     const { inflow } = member.peers.resolve(OBSERVER)
     await cluster.run(OTHER, async () => {
       const free = busy(member)
-      for (const at of [0, 7]) {
-        cluster.gate(OBSERVER, MEMBER).tamper = ({ header, segments }) => ({ header: header.slice().fill(0xc1, at), segments })
+      const unreadable = ({ header, segments }: Frame): Frame => ({ header: header.slice().fill(0xc1), segments })
+      for (const tamper of [unreadable, cutShort]) {
+        cluster.gate(OBSERVER, MEMBER).tamper = tamper
         flood(observer, MessageType.CALL, FLOOD)
       }
       await wait(50)

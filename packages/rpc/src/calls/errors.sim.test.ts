@@ -3,12 +3,12 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
-import { MessageType } from '@postgrad/wire/internal'
+import { MessageType, requestHead } from '@postgrad/wire/internal'
 import { call, currentRuntime, remote, rref, stream } from '../api/api.js'
 import { type AnyFunction, expose } from '../common/function-registry.js'
 import { meet } from '../groups/meet.js'
 import type { RRef } from '../references/rref.js'
-import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
+import { Cluster, cutShort, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 
 class ShapeError extends Error {
   override name = 'ShapeError'
@@ -276,14 +276,10 @@ describe('errors of this package', () => {
   })
 })
 
-/** The frame of the n-th message of a type is damaged after its head: nothing in it can be read. */
+/** Messages of a type arrive with a body that cannot be read. */
 function damage(cluster: Cluster, from: number, to: number, type: MessageType): void {
   cluster.gate(from, to).tamper = (frame: Frame) => {
-    if (frame.header[5] !== type) return frame
-    const header = frame.header.slice()
-    // After the length, the array, the type and a request id of one byte: a byte that msgpack does not use.
-    header.fill(0xc1, 7)
-    return { header, segments: frame.segments }
+    return requestHead(frame)?.type === type ? cutShort(frame) : frame
   }
 }
 

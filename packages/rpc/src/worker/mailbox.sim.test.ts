@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, ready, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
-import { Cluster, failure, overSeeds, thrown } from './sim-cluster.suite.js'
+import { Cluster, cutShort, failure, overSeeds, thrown } from './sim-cluster.suite.js'
 
 const echo = (value: unknown) => value
 const nothing = () => {}
@@ -157,7 +157,7 @@ describe('a full mailbox', () => {
         pump.runNow = run
         cluster.workers[1]!.pushTask({ run: () => {} }, 0)
         // Its type and number can still be read, what follows cannot.
-        gate.tamper = ({ header, segments }) => ({ header: header.slice().fill(0xc1, 7), segments })
+        gate.tamper = cutShort
         const spoilt = await Promise.all(
           Array.from({ length: 4 }, async () => {
             await ready('worker1')

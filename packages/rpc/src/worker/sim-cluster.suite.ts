@@ -47,6 +47,14 @@ export class Gate extends ForwardingLink {
   }
 }
 
+/** The frame with a body that ends too early. Its head can be read. */
+export function cutShort({ header, segments }: Frame): Frame {
+  const cut = header.slice()
+  // The length is in front.
+  cut[0]! -= 8
+  return { header: cut, segments }
+}
+
 export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id' | 'clock'>> {
   readonly registryOf?: (id: number) => FunctionRegistry
   /** Windows of their own, as no cluster that `launch` makes has them. */

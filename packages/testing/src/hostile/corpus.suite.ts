@@ -20,17 +20,21 @@ const filled = (length: number, ...pattern: readonly number[]): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => pattern[i % pattern.length] as number)
 const u32 = (n: number): Uint8Array => Uint8Array.of((n >>> 24) & 255, (n >>> 16) & 255, (n >>> 8) & 255, n & 255)
 
-/** A message: a prefix, the packed values, and whether there is a transport that takes bytes alone. */
+/** A CALL whose body is packed, request 5: its head, the packed values, and whether there is a transport that takes bytes alone. */
 function message(value: Uint8Array, { parts = new Uint8Array(0), transport = 0, segments = [] as readonly Uint8Array[] } = {}): Input {
-  const { length } = value
-  return [
-    Uint8Array.of(transport),
-    packed(length & 255, (length >> 8) & 255, (length >> 16) & 255, WIRE_VERSION, value, parts),
-    ...segments,
-  ]
+  return messageOf(0x20, value, parts, transport, segments)
+}
+/** The same in cells, which are pairs of words. */
+const cells = (...words: readonly number[]): Input =>
+  messageOf(0, new Uint8Array(Int32Array.from([6, 1, 0x66, 0, 7, 1, ...words]).buffer), new Uint8Array(0), 0, [])
+function messageOf(flags: number, body: Uint8Array, parts: Uint8Array, transport: number, segments: readonly Uint8Array[]): Input {
+  const length = 12 + body.length
+  const prefix = Uint8Array.of(length & 255, (length >> 8) & 255, (length >> 16) & 255, WIRE_VERSION)
+  const requestId = new Uint8Array(Float64Array.of(5).buffer)
+  return [Uint8Array.of(transport), packed(prefix, 0x00, flags, 0, 0, requestId, body, parts), ...segments]
 }
 /** CALL 'f' with one argument. */
-const call = (argument: Uint8Array): Uint8Array => packed(0x93, 0x00, 0x05, 0x92, 0xa1, 0x66, 0x91, argument)
+const call = (argument: Uint8Array): Uint8Array => packed(0x91, 0x92, 0xa1, 0x66, 0x91, argument)
 const special = (tag: number, ...values: readonly (number | Uint8Array)[]): Uint8Array => packed(0x92 + values.length, 0xc0, tag, ...values)
 const str32 = (bytes: Uint8Array): Uint8Array => packed(0xdb, u32(bytes.length), bytes)
 const float = (n: number): Uint8Array => {
@@ -134,8 +138,29 @@ export const CORPUS: readonly CorpusEntry[] = [
   {
     target: 'messages',
     why: 'a name that every object has',
-    input: message(packed(0x93, 0x00, 0x05, 0x92, 0xab, utf8('constructor'), 0x90)),
+    input: message(packed(0x91, 0x92, 0xab, utf8('constructor'), 0x90)),
     outcome: /^taken$/,
+  },
+  { target: 'messages', why: 'cells: a number', input: cells(3, 7), outcome: /^taken$/ },
+  { target: 'messages', why: 'cells: 4 billion elements', input: cells(7, -1), outcome: /^WIRE_CORRUPT$/ },
+  { target: 'messages', why: 'cells: a text of 2 GB', input: cells(6, 0x7fffffff, 0, 0), outcome: /^WIRE_CORRUPT$/ },
+  {
+    target: 'messages',
+    why: 'cells: nested 200 deep',
+    input: cells(...Array.from({ length: 200 }, () => [7, 1]).flat(), 0, 0),
+    outcome: /^WIRE_TOO_DEEP$/,
+  },
+  {
+    target: 'messages',
+    why: 'cells: more of them than may be',
+    input: cells(...new Array<number>(10_000).fill(0)),
+    outcome: /^WIRE_CORRUPT$/,
+  },
+  {
+    target: 'messages',
+    why: 'cells: a block of a heap, where there is none',
+    input: cells(8 | (0x18 << 8), 6, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 1),
+    outcome: /^WIRE_CORRUPT$/,
   },
   // Chunks. The first byte: the other end is known.
   { target: 'chunks', why: 'nothing', input: [Uint8Array.of(1, 0), new Uint8Array(0)], outcome: /^more$/ },

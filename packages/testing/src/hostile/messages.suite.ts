@@ -1,15 +1,32 @@
 /**
- * Messages of every type: trees of values that are changed anywhere, wrong counts, parts and segments of other lengths, damaged bytes. As from a
+ * Messages of every type: trees of values that are changed anywhere, and cells; wrong counts, parts and segments of other lengths, damaged bytes. As from a
  * socket: no message names a block of a heap, neither without a transport, nor with one that takes bytes alone.
  */
 import { PostgradError } from '@postgrad/base'
 import { SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { Heap, HeapRoom, HeapTransport, isTensor } from '@postgrad/tensor/internal'
 import { Codec, MESSAGE_TABLE, type MessageBodies, MessageType, WIRE_VERSION } from '@postgrad/wire/internal'
-import { bytesOf, type Input, joined, mutated, type Outcome, pick, promised, type Random, refusedWith, type Target } from './case.suite.js'
+import {
+  bytesOf,
+  EDGES,
+  type Input,
+  joined,
+  mutated,
+  type Outcome,
+  pick,
+  promised,
+  type Random,
+  refusedWith,
+  type Target,
+} from './case.suite.js'
 import { anyNode, changed, type Node, parse, write } from './packed.suite.js'
 
 const PREFIX_BYTES = 4
+const TYPE_AT = 4
+const FLAGS_AT = 5
+const COUNT_AT = 6
+const HEAD_BYTES_MIN = 16
+const PACKED = 0x20
 const A = (1n << 48n) | 1n
 const B = (2n << 48n) | 7n
 const x = tensor([
@@ -85,7 +102,12 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
 }
 
 interface Seed {
-  readonly tree: Node
+  /** The bytes before the body, without the prefix. */
+  readonly head: Uint8Array
+  /** The body, where it is packed. */
+  readonly tree: Node | null
+  /** The body, where it is not. */
+  readonly cells: Uint8Array
   /** After the packed values. */
   readonly parts: Uint8Array
   readonly segments: readonly Uint8Array[]
@@ -96,16 +118,27 @@ function seedsOf(): readonly Seed[] {
   const seeds: Seed[] = []
   for (const type of Object.values(MessageType)) {
     for (const body of BODIES[type] as readonly (readonly unknown[])[]) {
-      for (const isWhole of [false, true]) {
+      for (const form of ['plain', 'whole', 'packed'] as const) {
         const message = codec.prepare(type, body)
         message.requestId = 5
         for (const id of MESSAGE_TABLE[type].ids) message[id] = A
-        if (isWhole) Object.assign(message, { context: A, autogradId: B, pass: A, deadlineMs: 100, lineage: [1, 2, 3] })
+        if (form !== 'plain')
+          Object.assign(message, { context: A, autogradId: B, pass: A, deadlineMs: 100, trace: [1n, { id: 'x' }], lineage: [1, 2, 3] })
+        // Cells have no room for such a lineage.
+        if (form === 'packed') message.lineage = new Array<number>(2100).fill(1)
         const { header, segments } = codec.encode(message)
         const own = Uint8Array.from(header)
         const end = PREFIX_BYTES + ((own[0] as number) | ((own[1] as number) << 8) | ((own[2] as number) << 16))
+        const flags = own[FLAGS_AT] as number
+        // A lineage of these seeds has one cell, if it is here.
+        let bodyAt = HEAD_BYTES_MIN + 8 * Math.ceil((own[COUNT_AT] as number) / 8)
+        for (let bit = 1; bit < 0x10; bit *= 2) if ((flags & bit) !== 0) bodyAt += 8
+        const bytes = own.slice(bodyAt, end)
+        const isPacked = (flags & PACKED) !== 0
         seeds.push({
-          tree: parse(own.subarray(PREFIX_BYTES, end)),
+          head: own.slice(PREFIX_BYTES, bodyAt),
+          tree: isPacked ? parse(bytes) : null,
+          cells: isPacked ? new Uint8Array(0) : bytes,
           parts: own.slice(end),
           segments: segments.map((one) => Uint8Array.from(one)),
         })
@@ -126,11 +159,10 @@ export class Messages implements Target {
 
   make(random: Random): Input {
     const seed = pick(random, this.seeds)
-    let { tree, parts, segments } = seed
-    if (random.below(20) === 0) tree = anyNode(random)
-    else for (let hits = random.below(3); hits > 0; hits--) tree = changed(random, tree, pick(random, this.seeds).tree)
-    let packed = joined(write(tree))
-    if (random.below(6) === 0) packed = mutated(random, packed)
+    let { head, parts, segments } = seed
+    let body = seed.tree === null ? this.changedCells(random, seed.cells) : this.changedTree(random, seed.tree)
+    if (random.below(6) === 0) body = mutated(random, body)
+    if (random.below(12) === 0) head = mutated(random, head)
     if (random.below(12) === 0) parts = mutated(random, parts)
     if (random.below(12) === 0)
       segments = pick(random, [
@@ -138,13 +170,39 @@ export class Messages implements Target {
         [...segments, bytesOf(random, 8)],
         segments.map((one) => one.subarray(0, random.below(one.length + 1))),
       ])
-    const length = random.below(20) === 0 ? random.below(2 ** 24) : packed.length
+    const length = random.below(20) === 0 ? random.below(2 ** 24) : head.length + body.length
     const header = joined([
       Uint8Array.of(length & 255, (length >> 8) & 255, (length >> 16) & 255, random.below(40) === 0 ? random.below(256) : WIRE_VERSION),
-      packed,
+      head,
+      body,
       parts,
     ])
     return [Uint8Array.of(random.below(2)), random.below(12) === 0 ? mutated(random, header) : header, ...segments]
+  }
+
+  private changedTree(random: Random, seed: Node): Uint8Array {
+    let tree = seed
+    if (random.below(20) === 0) tree = anyNode(random)
+    else
+      for (let hits = random.below(3); hits > 0; hits--) {
+        const { tree: other } = pick(random, this.seeds)
+        tree = changed(random, tree, other ?? anyNode(random))
+      }
+    return joined(write(tree))
+  }
+
+  /** Cells that are changed, added, left out, or come from elsewhere. */
+  private changedCells(random: Random, seed: Uint8Array): Uint8Array {
+    let cells = seed
+    for (let hits = random.below(3); hits > 0; hits--) {
+      const at = 8 * random.below(cells.length / 8 + 1)
+      const rest = cells.subarray(at + 8 * random.below(2))
+      const other = pick(random, this.seeds).cells
+      const from = 8 * random.below(other.length / 8 + 1)
+      const some = random.coin() ? other.subarray(from, from + 8 * random.below(4)) : anyCell(random)
+      cells = joined([cells.subarray(0, at), some, rest])
+    }
+    return cells
   }
 
   feed([flags, header, ...segments]: Input): Outcome {
@@ -181,9 +239,21 @@ export class Messages implements Target {
   }
 
   private nameOf(header: Uint8Array): string {
-    const type = header[PREFIX_BYTES + 1] as MessageType
+    const type = header[TYPE_AT] as MessageType
     return Object.hasOwn(MESSAGE_TABLE, type) ? MESSAGE_TABLE[type].name : 'none'
   }
 }
 
 const bytesIn = (one: Tensor): number => (one.isSparse ? 0 : one.numel * { float32: 4, float64: 8, int32: 4, bool: 1 }[one.dtype])
+
+/** A cell of any kind and count, or any number. */
+function anyCell(random: Random): Uint8Array {
+  const special = 8 | (random.below(0x42) << 8)
+  const words = Int32Array.of(
+    random.below(3) === 0 ? special : random.below(11),
+    pick(random, [0, 1, 2, 3, random.below(300), ...EDGES, -1]),
+  )
+  if (random.below(4) === 0) return bytesOf(random, 8)
+  const numbers = Float64Array.of(pick(random, [...EDGES, -1, 0.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY]))
+  return new Uint8Array((random.below(4) === 0 ? numbers : words).buffer)
+}

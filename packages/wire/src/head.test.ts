@@ -2,8 +2,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { tensor } from '@postgrad/tensor'
 import { Codec } from './codec.js'
+import { passHead, requestHead } from './head.js'
 import { MessageType } from './message-type.js'
-import { passHead, requestHead } from './request-head.js'
 
 function frameOf(type: MessageType, body: readonly unknown[], requestId: number) {
   const codec = new Codec()
@@ -28,25 +28,31 @@ describe('the head of a frame', () => {
   })
 
   test('is known of a frame whose body is damaged', () => {
-    const frame = frameOf(MessageType.REMOTE_CALL, ['f', [], 5n, 6n], 300)
-    const header = frame.header.slice()
-    header.fill(0xc1, 12)
-    expect(() => new Codec().decode({ header, segments: [] })).toThrow()
-    expect(requestHead({ header, segments: [] })).toEqual({ type: MessageType.REMOTE_CALL, requestId: 300 })
+    for (const body of [
+      ['f', [], 5n, 6n],
+      ['f', [{ packed: true }], 5n, 6n],
+    ]) {
+      const frame = frameOf(MessageType.REMOTE_CALL, body, 300)
+      const header = frame.header.slice()
+      header.fill(0xc1, 16)
+      expect(() => new Codec().decode({ header, segments: [] })).toThrow()
+      expect(requestHead({ header })).toEqual({ type: MessageType.REMOTE_CALL, requestId: 300 })
+    }
   })
 
   test('is null where it cannot be read, and nothing ever throws', () => {
     const { header } = frameOf(MessageType.CALL, ['f', []], 70_000)
-    for (let length = 0; length < 10; length++) expect(requestHead({ header: header.slice(0, length), segments: [] })).toBeNull()
-    const with_ = (at: number, byte: number) => {
-      const copy = header.slice()
-      copy[at] = byte
-      return requestHead({ header: copy, segments: [] })
-    }
-    expect(with_(4, 0x80)).toBeNull()
-    expect(with_(5, 0x7f)).toBeNull()
-    for (const byte of [0xa0, 0xc0, 0xcf, 0xd0, 0xd3, 0xff]) expect(with_(6, byte)).toBeNull()
-    for (let at = 4; at < 12; at++) for (let byte = 0; byte < 256; byte++) with_(at, byte)
+    for (let length = 0; length < 16; length++) expect(requestHead({ header: header.slice(0, length) })).toBeNull()
+    const with_ = (at: number, byte: number) => requestHead({ header: header.with(at, byte) })
+    expect(with_(4, 0x7f)).toBeNull()
+    // The sign, an infinity, a fraction.
+    for (const [at, byte] of [
+      [15, 0xc0],
+      [15, 0x7f],
+      [8, 1],
+    ] as const)
+      expect(with_(at, byte)).toBeNull()
+    for (let at = 0; at < 16; at++) for (let byte = 0; byte < 256; byte++) with_(at, byte)
   })
 })
 
@@ -64,10 +70,10 @@ describe('the pass of a frame', () => {
     expect(passHead(frame)).toEqual({ context, pass })
     const header = frame.header.slice()
     // The tag of the tensor becomes one that nobody has.
-    const at = Buffer.from(header).indexOf(Uint8Array.from([0xc0, 0x10, 0x02]))
+    const at = Buffer.from(header).indexOf(Uint8Array.from([0x08, 0x10, 0, 0, 1]))
     header[at + 1] = 0x0f
     expect(() => new Codec().decode({ header, segments: [] })).toThrow()
-    expect(passHead({ header, segments: [] })).toEqual({ context, pass })
+    expect(passHead({ header })).toEqual({ context, pass })
   })
 
   test('whatever stands in the body', () => {
@@ -95,9 +101,9 @@ describe('the pass of a frame', () => {
   test('is null where there is none, or it cannot be read; nothing ever throws', () => {
     expect(passHead(frameOf(MessageType.CALL, ['f', []], 7))).toBeNull()
     const { header } = ofPass(body)
-    for (let length = 0; length < 30; length++) expect(passHead({ header: header.slice(0, length), segments: [] })).toBeNull()
+    for (let length = 0; length < 40; length++) expect(passHead({ header: header.slice(0, length) })).toBeNull()
     for (let at = 4; at < header.length; at++) {
-      for (let byte = 0; byte < 256; byte++) passHead({ header: header.with(at, byte), segments: [] })
+      for (let byte = 0; byte < 256; byte++) passHead({ header: header.with(at, byte) })
     }
   })
 })
