@@ -4,10 +4,11 @@
  * `products.ts` and `rows.ts`, on matrices that are used where they lie, or are staged.
  */
 import type { Attention, AttentionBackward, Operand } from '../table/operands.js'
+import type { Matrix } from './external.js'
 import { align, copyRun, type LazyInstance, type WasmInstance } from './instance.js'
 import { always, by, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
-import { type Matrix, product, productScratch } from './products.js'
+import { product, productScratch } from './products.js'
 
 type MaskScores = (...args: [rows: number, n: number, scores: number, kind: number, mask: number, maskRow: number, seen: number]) => void
 declare module './instance.js' {
