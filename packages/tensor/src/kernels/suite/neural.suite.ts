@@ -152,6 +152,14 @@ export function channelNorm(cell: Cell): void {
     [2, 5, 9],
     [7, 2, 12],
     [3, 0, 4],
+    // Long runs, and more than is read at once: in the middle of an image, and of a row of channels.
+    ...(cell.isSlow
+      ? []
+      : ([
+          [2, 3, 41],
+          [3, 3, 1501],
+          [70, 71, 1],
+        ] as const)),
   ] as const) {
     norm(cell, [outer, c, inner], c, c, outer * inner, (x, grad) => 10 * (x + 1) ** 2 * (1 + grad))
   }

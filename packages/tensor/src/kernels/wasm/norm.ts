@@ -43,6 +43,8 @@ const ROWS_MIN = 16
 /** Bytes of two double sums. */
 const SUMS = 16
 
+const wanted = (x: Operand | null): F32 | null => (x === null ? null : elementsOf<F32>(x))
+
 /** How many rows of d elements are read at once. */
 const rowsAtOnce = (rows: number, d: number, least = 1): number => Math.max(1, Math.min(rows, Math.max(least, Math.floor(CHUNK / d))))
 
@@ -196,7 +198,7 @@ const channelNorm =
       if (columns === 1) kernels.channel_moments_columns_f32(rows, c, xs.read(part), shift, sums)
       else kernels.channel_moments_f32(rows, channel, c, k, xs.read(part), shift, sums)
     })
-    const [w, b] = [weight === null ? null : elementsOf<F32>(weight), bias === null ? null : elementsOf<F32>(bias)]
+    const [w, b] = [wanted(weight), wanted(bias)]
     const [means, variances] = [elementsOf<F32>(mean), elementsOf<F32>(variance)]
     for (let i = 0; i < c; i++) {
       const distance = f64[sums / 8 + 2 * i]! / count
@@ -239,9 +241,10 @@ const channelNormBackward =
       if (columns === 1) kernels.channel_slopes_columns_f32(rows, c, g, at, centre, sums)
       else kernels.channel_slopes_f32(rows, channel, c, k, g, at, centre, sums)
     })
-    const w = weight === null ? null : elementsOf<F32>(weight)
+    const w = wanted(weight)
     const variances = elementsOf<F32>(variance)
-    const [forWeight, forBias] = [weightGrad, biasGrad].map((v) => (v === null ? null : elementsOf<F32>(v))) as [F32 | null, F32 | null]
+    const forWeight = wanted(weightGrad)
+    const forBias = wanted(biasGrad)
     for (let i = 0; i < c; i++) {
       const [sum, product] = [f64[sums / 8 + 2 * i]!, f64[sums / 8 + 2 * i + 1]!]
       const r = 1 / Math.sqrt(variances[i]! + eps)
