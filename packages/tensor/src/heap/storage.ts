@@ -206,6 +206,17 @@ export class Storage {
     return new Storage(dtype, arrayOn(lease, dtype, length, offset * size)).#hold(lease)
   }
 
+  /**
+   * `length` elements from `offset` on in a storage of their own, without a copy: the one of the two that is written first gets a copy then (HEAP-8). Null for
+   * managed storage.
+   */
+  fork(offset: number, length: number): Storage | null {
+    if (this.lease === null) return null
+    const lease = this.lease.again()
+    const begin = this.host!.byteOffset - lease.block.address + offset * BYTES_PER_ELEMENT[this.dtype]
+    return new Storage(this.dtype, arrayOn(lease, this.dtype, length, begin)).#hold(lease)
+  }
+
   /** Its block as elements of another type, from the begin, in a storage of its own; this one is closed. Null for managed storage. */
   retyped(dtype: DType, length: number): Storage | null {
     const lease = this.lease?.passOn()

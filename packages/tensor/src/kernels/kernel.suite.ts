@@ -13,9 +13,9 @@ import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
 import { indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
-import { copy, fill } from './suite/movement.suite.js'
+import { copy, fill, triangle } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
-import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
+import { argsort, flip, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import type { Backend } from './table/backend.js'
 import { OPS } from './table/ops.js'
 import { isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
@@ -41,6 +41,8 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   cumprod: (cell) => products(cell, (outer, k, inner) => outer * k * inner),
   ...each(['cumsum', 'reverseCumsum'], runningSums),
   argsort,
+  flip,
+  ...each(OPS.triangle, triangle),
   variance,
   ...each(['prodBackward', 'cumprodBackward'], productBackward),
   ...each(OPS.grad, gradient),

@@ -66,15 +66,22 @@ function notWhole(op: string, what: string, { dtype }: Tensor, value: number, at
 export function checkedIndices(op: string, indices: Tensor, extent: number, wrap = false): Tensor {
   const whole = wholeIndices(op, indices)
   if (!isReadable(whole)) return contiguous(wrap ? wrapped(whole, extent) : whole)
-  const elements = elementsOf(whole)
+  const elements = elementsOf(whole) as Int32Array
+  const first = firstOutside(elements, Math.min(extent, INT32_END))
+  if (first === elements.length) return contiguous(whole)
   const low = wrap ? -extent : 0
-  let negative = false
-  for (let i = 0; i < elements.length; i++) {
+  for (let i = first; i < elements.length; i++) {
     const index = elements[i]!
     if (index < low || index >= extent) throw outOfRange(op, index, low, extent, placeOf(i, whole.shape))
-    if (index < 0) negative = true
   }
-  return contiguous(negative ? wrapped(whole, extent) : whole)
+  return contiguous(wrapped(whole, extent))
+}
+
+/** The place of the first index that is not in 0 … extent − 1; their number if all are. One comparison finds negative ones, too. */
+function firstOutside(indices: Int32Array, extent: number): number {
+  let i = 0
+  while (i < indices.length && indices[i]! >>> 0 < extent) i++
+  return i
 }
 
 const wrapped = (indices: Tensor, extent: number): Tensor => ops.where(ops.lt(indices, 0), ops.add(indices, extent), indices)

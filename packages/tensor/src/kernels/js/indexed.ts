@@ -1,6 +1,6 @@
-/** Movement by indices and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
+/** Movement by indices, reversed rows, triangles, and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Indexed } from '../table/operands.js'
+import type { Indexed, Rows, Triangle } from '../table/operands.js'
 import { each, REAL_OR_INT } from './cells.js'
 import { BULK_FROM } from './movement.js'
 
@@ -67,8 +67,30 @@ const scatterAdd = (): Indexed => (x, index, out, outer, rows, n, inner) => {
   }
 }
 
+const flip = (): Rows => (x, out, outer, k, inner) => {
+  const [xs, to] = [x.storage.host!, out.storage.host!]
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < k; i++) copyRow(inner, xs, x.offset + (o * k + k - 1 - i) * inner, to, out.offset + (o * k + i) * inner)
+  }
+}
+
+const triangle = (upper: boolean) => (): Triangle => (x, out, outer, rows, columns, diagonal) => {
+  const [xs, to] = [x.storage.host!, out.storage.host!]
+  let i = 0
+  for (let o = 0; o < outer; o++) {
+    for (let row = 0; row < rows; row++) {
+      // What is before and from here on is on different sides.
+      const at = row + diagonal + (upper ? 0 : 1)
+      for (let column = 0; column < columns; column++, i++) to[out.offset + i] = column < at === upper ? 0 : xs[x.offset + i]!
+    }
+  }
+}
+
 /** Nothing is computed. */
 export const moves = {
+  flip: each(flip),
+  tril: each(triangle(false)),
+  triu: each(triangle(true)),
   indexSelect: each(indexSelect),
   gather: each(gather),
   scatter: each(scatter),

@@ -6,7 +6,21 @@ import { broadcastStrides, contiguousStrides, type Shape } from '../../values/sh
 import { type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
 import { cellsOfRows } from '../elementwise/rows.js'
 import type { KernelCells } from '../table/backend.js'
-import type { Axpy, Binary, Copy, Fill, Grad, Indexed, Matmul, Nll, NllBackward, Operand, Unary, Where } from '../table/operands.js'
+import type {
+  Axpy,
+  Binary,
+  Copy,
+  Fill,
+  Grad,
+  Indexed,
+  Matmul,
+  Nll,
+  NllBackward,
+  Operand,
+  Triangle,
+  Unary,
+  Where,
+} from '../table/operands.js'
 import { type KernelOp, unsupported } from '../table/table.js'
 import { neural } from './neural.suite.js'
 import { rows } from './rows.suite.js'
@@ -117,6 +131,18 @@ const indexed =
     })
   }
 
+/** An element lies on diagonal number column − row. */
+const triangle =
+  (keeps: (own: number, diagonal: number) => boolean): Triangle =>
+  (x, out, outer, rows, columns, diagonal) => {
+    const shape = [outer, rows, columns]
+    const place = numbered(shape)
+    const own = { offset: 0, shape, strides: [0, -1, 1] }
+    walk(shape, [place, own], (i, on) => {
+      hostOf(out)[out.offset + i] = keeps(on, diagonal) ? hostOf(x)[x.offset + i]! : 0
+    })
+  }
+
 const NONE = unsupported('PyTorch has no such cell, or raw operations convert before')
 const cells = <K>(float32: K, float64: K | typeof NONE, int32: K | typeof NONE, bool: K | typeof NONE) => ({
   float32,
@@ -167,6 +193,8 @@ export const oracle = {
   ),
   nll: cells(nll, nll, NONE, NONE),
   nllBackward: cells(nllBackward, nllBackward, NONE, NONE),
+  tril: everywhere(triangle((own, diagonal) => own <= diagonal)),
+  triu: everywhere(triangle((own, diagonal) => own >= diagonal)),
   indexSelect: everywhere(indexed(false, true, take)),
   gather: everywhere(indexed(true, true, take)),
   scatter: everywhere(indexed(true, false, take)),

@@ -52,15 +52,20 @@ export type Fill = (value: number, out: Operand) => void
 /** All dense; but a grad that is not is one element repeated. */
 export type Grad = (grad: Operand, x: Operand, out: Operand, p0: number, p1: number) => void
 
-/** x is dense [outer, k, inner]; out dense, [outer, inner] of reductions (`sum` over k = 0 writes zeros, `prod` ones), as x of scans and softmax. */
+/** x is dense [outer, k, inner]; out dense, [outer, inner] of reductions (`sum` over k = 0 writes zeros, `prod` ones), as x of scans, softmax and `flip`. */
 export type Rows = (x: Operand, out: Operand, outer: number, k: number, inner: number) => void
 /**
  * Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes; with `root` its square root, rounded once. out is
  * [outer, inner], dense as x; k = 0 gives NaN.
  */
 export type Variance = (x: Operand, out: Operand, outer: number, k: number, inner: number, correction: number, root: boolean) => void
-/** out [outer, k, inner] int32: the indices along k in the order of x; equals keep theirs, NaN is the greatest. All dense. */
-export type Argsort = (x: Operand, out: Operand, outer: number, k: number, inner: number, descending: boolean) => void
+/**
+ * out [outer, m, inner] int32: the first m of the indices along k in the order of x [outer, k, inner]; equals keep theirs, NaN is the greatest. All dense,
+ * m ≤ k.
+ */
+export type Argsort = (x: Operand, out: Operand, outer: number, k: number, m: number, inner: number, descending: boolean) => void
+/** out = x [outer, rows, columns], both dense, with 0 above diagonal number `diagonal` (`triu`: below it). */
+export type Triangle = (x: Operand, out: Operand, outer: number, rows: number, columns: number, diagonal: number) => void
 /**
  * Derivatives along rows, all dense: of softmax by its result y, and of a product by each of its factors x, without a division (factors may be 0). y, x and
  * out are [outer, k, inner], and so is grad, but of `prodBackward`: [outer, inner]. `prodBackward`: out = grad · Π of the other x. `cumprodBackward`:
@@ -139,6 +144,8 @@ export interface Forms {
   softmax: Rows
   variance: Variance
   argsort: Argsort
+  flip: Rows
+  triangle: Triangle
   productBackward: GradRows
   where: Where
   axpy: Axpy

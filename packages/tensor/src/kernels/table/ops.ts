@@ -23,6 +23,10 @@ export const OPS = {
   softmax: ['softmax', 'logSoftmax'],
   variance: ['variance'],
   argsort: ['argsort'],
+  /** The order of elements along the middle axis is reversed. */
+  flip: ['flip'],
+  /** One side of a diagonal, zeros on the other. */
+  triangle: ['tril', 'triu'],
   productBackward: ['prodBackward', 'cumprodBackward'],
   where: ['where'],
   axpy: ['axpy'],

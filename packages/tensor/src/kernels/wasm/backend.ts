@@ -1,6 +1,6 @@
 /**
  * The wasm backend: a table of its own cells, laid over the table of the js backend, whose loops run where SIMD is not faster (bool, float64
- * functions of the engine's `Math`, movement, most of int32). Each own cell says when each of its codes runs.
+ * functions of the engine's `Math`, most of int32). Each own cell says when each of its codes runs.
  */
 import type { DType } from '../../values/dtype.js'
 import { hostUserKernels } from '../gpujs/user-kernels.js'
@@ -11,6 +11,7 @@ import * as conv from './conv.js'
 import * as convert from './convert.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
+import * as indexed from './indexed.js'
 import { LazyInstance } from './instance.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
@@ -18,9 +19,10 @@ import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
 import * as products from './products.js'
 import * as rows from './rows.js'
+import * as sort from './sort.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, rows, statistics, products, conv, pool, norm]
+const FILES = [elements, elementwise, convert, indexed, rows, sort, statistics, products, conv, pool, norm]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap): Backend {
