@@ -25,11 +25,17 @@ import { copyRun } from './move'
 @inline function gather<T>(outer: i32, rows: i32, n: i32, inner: i32, x: usize, index: usize, out: usize): void {
   const row = <usize>inner * sizeof<T>()
   for (let o = 0; o < outer; o++) {
-    for (let i = 0; i < n; i++) {
-      for (let from = x; from < x + row; from += sizeof<T>()) {
-        store<T>(out, load<T>(from + <usize>load<u32>(index) * row))
-        index += 4
-        out += sizeof<T>()
+    if (inner == 1) {
+      for (let i: usize = 0; i < <usize>n; i++) store<T>(out + i * sizeof<T>(), load<T>(x + <usize>load<u32>(index + (i << 2)) * sizeof<T>()))
+      index += <usize>n << 2
+      out += <usize>n * sizeof<T>()
+    } else {
+      for (let i = 0; i < n; i++) {
+        for (let from = x; from < x + row; from += sizeof<T>()) {
+          store<T>(out, load<T>(from + <usize>load<u32>(index) * row))
+          index += 4
+          out += sizeof<T>()
+        }
       }
     }
     x += <usize>rows * row
@@ -55,12 +61,21 @@ import { copyRun } from './move'
 @inline function scatterAdd<T>(outer: i32, rows: i32, n: i32, inner: i32, x: usize, index: usize, out: usize): void {
   const row = <usize>inner * sizeof<T>()
   for (let o = 0; o < outer; o++) {
-    for (let i = 0; i < n; i++) {
-      for (let to = out; to < out + row; to += sizeof<T>()) {
-        const at = to + <usize>load<u32>(index) * row
-        store<T>(at, load<T>(at) + load<T>(x))
-        index += 4
-        x += sizeof<T>()
+    if (inner == 1) {
+      for (let i: usize = 0; i < <usize>n; i++) {
+        const at = out + <usize>load<u32>(index + (i << 2)) * sizeof<T>()
+        store<T>(at, load<T>(at) + load<T>(x + i * sizeof<T>()))
+      }
+      index += <usize>n << 2
+      x += <usize>n * sizeof<T>()
+    } else {
+      for (let i = 0; i < n; i++) {
+        for (let to = out; to < out + row; to += sizeof<T>()) {
+          const at = to + <usize>load<u32>(index) * row
+          store<T>(at, load<T>(at) + load<T>(x))
+          index += 4
+          x += sizeof<T>()
+        }
       }
     }
     out += <usize>rows * row

@@ -1,4 +1,7 @@
-/** Copies strided blocks, for `wasm/strided.ts`, triangles and reversed rows, for `wasm/convert.ts`; all by bits. Strides count bytes. */
+/**
+ * Moves elements by their bits: strided blocks, for `wasm/strided.ts`; one element repeated, triangles and reversed rows, for `wasm/convert.ts`. Strides count
+ * bytes.
+ */
 import { turn4 } from './turn'
 
 /** Elements of a side of a block: what is read of a cache line is used before the line is lost. */
@@ -55,7 +58,7 @@ const BLOCK: i32 = 16
 @inline function triangle<T>(first: i32, rows: i32, columns: i32, diagonal: i32, upper: bool, x: usize, out: usize): void {
   const all = <usize>columns * sizeof<T>()
   for (let row = first; row < first + rows; row++) {
-    // What is before and from here on is on different sides.
+    // The first element on the other side.
     const at = <usize>max(0, min(columns, row + diagonal + (upper ? 0 : 1))) * sizeof<T>()
     if (upper) {
       memory.fill(out, 0, at)
@@ -66,6 +69,19 @@ const BLOCK: i32 = 16
     }
     x += all
     out += all
+  }
+}
+
+/** Gives all of n elements the bits of the first. @exports repeat: 8 32 64 */
+@inline function repeat<T>(n: i32, out: usize): void {
+  const first = load<T>(out)
+  const all = <usize>n * sizeof<T>()
+  if (sizeof<T>() == 1 || first == 0) memory.fill(out, <u8>first, all)
+  else {
+    const each = v128.splat<T>(first)
+    let i: usize = 0
+    for (; i < (all & ~15); i += 16) v128.store(out + i, each)
+    for (; i < all; i += sizeof<T>()) store<T>(out + i, first)
   }
 }
 

@@ -194,7 +194,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     const captures = task.captures.get(node) ?? []
     for (const { slot, index } of captures) {
       const grad = grads[slot] ?? null
-      // What the caller gets, nobody else holds. Under createGraph it has a history, and stays what it is.
+      // Nobody else holds the caller's gradient. Under createGraph it has a history, and stays as it is.
       const exclusive = hooks === null && captures.length === 1 && inputs.owns(slot)
       task.captured[index] = grad === null || task.createGraph ? grad : returnable(grad, exclusive)
     }

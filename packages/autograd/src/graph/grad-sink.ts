@@ -34,8 +34,8 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
 }
 
 /**
- * A gradient for the caller of `grad`, who may write to it: as in PyTorch it may be expanded, or a view of what nobody else holds. What others hold is copied,
- * dense elements in the heap only when one of them is written.
+ * A gradient for the caller of `grad`, who may write to it. As in PyTorch it may be expanded, or a view. A gradient that others hold as well is copied; dense
+ * elements in the heap are copied only when one of the holders writes.
  */
 export function returnable(grad: Tensor, exclusive: boolean): Tensor {
   return exclusive || grad.isSparse ? grad : lazyClone(grad)

@@ -80,16 +80,7 @@ export class Storage {
     return this.#serial
   }
 
-  /** Zero-filled. @throws TENSOR_TOO_LARGE (as uninitialized) */
-  static allocate(dtype: DType, length: number, memory: Memory): Storage {
-    if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
-    const storage = Storage.inHeap(dtype, length)
-    if (storage === null) return new Storage(dtype, allocateRoom(dtype, length))
-    storage.host!.fill(0)
-    return storage
-  }
-
-  /** Holds anything: for who writes all of it. */
+  /** A block of the heap holds anything, for who writes all of it; others are zeros. @throws TENSOR_TOO_LARGE */
   static uninitialized(dtype: DType, length: number, memory: Memory): Storage {
     if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
     return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))

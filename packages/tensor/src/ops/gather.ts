@@ -1,6 +1,6 @@
 /** Reading and writing elements at indices along one dimension: with one index for all, or with an index for each element. `indexing.ts` uses it. */
 
-import { clone, contiguous } from '../raw/copy.js'
+import { contiguous } from '../raw/copy.js'
 import { scalarOf } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
 import { elementsOf } from '../tensor/bytes.js'
@@ -10,7 +10,7 @@ import { shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, sameShape } from '../values/shape.js'
 import { type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
 import type { ManySaved } from './define/formula.js'
-import { addSlices, checkIndexShape, corner, itself, runAt, scattered } from './parts/at-indices.js'
+import { addSlices, checkIndexShape, corner, runAt, scattered } from './parts/at-indices.js'
 
 /**
  * The slices of x along `dim` with the numbers in `index` [n]: […, extent, …] → […, n, …]. `index` has int32 or whole numbers, none negative. A 0-d tensor
@@ -79,7 +79,7 @@ export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: 
   args: ['tensor', 'number', 'tensor', 'tensor'],
   inPlace: true,
   looseNumbers: true,
-  raw: (x, dim, index, src) => addSlices(x, dim, index, src, clone),
+  raw: (x, dim, index, src) => addSlices(x, dim, index, src),
   // g; g read where it was added
   grad: {
     at: [0, 2, 3],
@@ -97,7 +97,7 @@ export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: 
 export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('scatterAdd', {
   args: ['tensor', 'number', 'tensor', 'tensor'],
   inPlace: true,
-  raw: (x, dim, index, src) => scattered('scatterAdd', x, dim, index, src, clone),
+  raw: (x, dim, index, src) => scattered('scatterAdd', x, dim, index, src),
   grad: {
     at: [0, 2, 3],
     reads: [[], null, [1]],
@@ -119,7 +119,7 @@ export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: T
     inPlace: true,
     raw: (x, dim, index, src) => {
       const source = typeof src === 'object' ? src : rawOperations.expand(scalarOf('scatter', src, x), index.shape)
-      return scattered('scatter', x, dim, index, source, clone)
+      return scattered('scatter', x, dim, index, source)
     },
     // g, but 0 where src was written; g read there by the last one that was written to each place
     grad: {
@@ -167,7 +167,7 @@ function readBack(op: 'indexAdd' | 'scatterAdd', g: Tensor, s: ManySaved<[dim: n
   const zeros = Tensor.empty(g.dtype, s.shape(0), g.storage.memory)
   const [dim] = s.attrs
   if (ops !== rawOperations) return ops[op](zeros, dim, s.tensor(1), g)
-  return op === 'indexAdd' ? addSlices(zeros, dim, s.tensor(1), g, itself) : scattered(op, zeros, dim, s.tensor(1), g, itself)
+  return op === 'indexAdd' ? addSlices(zeros, dim, s.tensor(1), g, true) : scattered(op, zeros, dim, s.tensor(1), g, true)
 }
 
 /** g read where src was written; 0 where src is larger than the index. */

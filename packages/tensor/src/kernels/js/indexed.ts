@@ -79,7 +79,7 @@ const triangle = (upper: boolean) => (): Triangle => (x, out, outer, rows, colum
   let i = 0
   for (let o = 0; o < outer; o++) {
     for (let row = 0; row < rows; row++) {
-      // What is before and from here on is on different sides.
+      // The first element on the other side.
       const at = row + diagonal + (upper ? 0 : 1)
       for (let column = 0; column < columns; column++, i++) to[out.offset + i] = column < at === upper ? 0 : xs[x.offset + i]!
     }

@@ -19,10 +19,10 @@ import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
 import * as products from './products.js'
 import * as rows from './rows.js'
-import * as sort from './sort.js'
+import * as sorting from './sort.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, indexed, rows, sort, statistics, products, conv, pool, norm]
+const FILES = [elements, elementwise, convert, indexed, rows, sorting, statistics, products, conv, pool, norm]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap): Backend {

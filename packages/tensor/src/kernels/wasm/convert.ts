@@ -1,11 +1,11 @@
 /**
- * Copies of the wasm backend, also of reversed rows and of triangles. Strided moves and conversions of enough elements run in kernels.wasm, and so do dense
+ * Copies and fills of the wasm backend, also copies of reversed rows and of triangles. Strided moves and conversions of enough elements run in kernels.wasm, and so do dense
  * copies within the memory: the host copies shared memory a byte at a time where words lie askew. Others are the js backend's, as are conversions to int32, which
  * wrap around as JavaScript's.
  */
 import { BYTES_PER_ELEMENT, type DType } from '../../values/dtype.js'
 import { copy } from '../js/movement.js'
-import type { Copy, Operand, Rows, Triangle } from '../table/operands.js'
+import type { Copy, Fill, Operand, Rows, Triangle } from '../table/operands.js'
 import { stepOver } from '../table/walk.js'
 import { runDense } from './dense.js'
 import { type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
@@ -17,6 +17,7 @@ import { moveStrided, SCRATCH_MAX, SLICE } from './strided.js'
 type Convert = (n: number, x: number, out: number) => void
 type Bits = 8 | 32 | 64
 type Flip = (k: number, inner: number, xEnd: number, out: number) => void
+type Repeat = (n: number, out: number) => void
 type Cut = (first: number, rows: number, columns: number, diagonal: number, upper: number, x: number, out: number) => void
 /** The pairs for which kernels.wasm has a conversion. */
 type ConvertExport =
@@ -29,6 +30,7 @@ declare module './instance.js' {
   interface KernelExports
     extends Readonly<Record<ConvertExport, Convert>>,
       Readonly<Record<`flip_${Bits}`, Flip>>,
+      Readonly<Record<`repeat_${Bits}`, Repeat>>,
       Readonly<Record<`triangle_${Bits}`, Cut>> {}
 }
 
@@ -66,6 +68,19 @@ function copyDense(instance: WasmInstance, x: Operand, out: Operand): boolean {
   }
   return true
 }
+
+/** The host fills shared memory an element at a time. Without pauses: messages that are read in one fill fresh tensors, too. */
+const fill =
+  (lazy: LazyInstance, name: `repeat_${Bits}`, loop: Fill): Fill =>
+  (value, out) => {
+    const at = out.numel >= SIMD_FROM && out.isContiguous ? lazy.get().direct(out.storage.host!, out.offset) : -1
+    if (at < 0) loop(value, out)
+    else {
+      // The host converts to the dtype of the output.
+      loop(value, { ...out, shape: [1], strides: [1], numel: 1 })
+      lazy.get().kernels[name](out.numel, at)
+    }
+  }
 
 const copying: Rule = () => 'loop (simd for conversions, strides and within the heap)'
 
@@ -128,6 +143,7 @@ export function cells(instance: LazyInstance): OwnCells {
     each((dtype, bits) => triangle(instance, `triangle_${bits}`, op === 'triu', loopsOf(op)[dtype]))
   return {
     copy: by(copying, { float32: kernel, float64: kernel, int32: kernel, bool: kernel }),
+    fill: each((dtype, bits) => fill(instance, `repeat_${bits}`, loopsOf('fill')[dtype])),
     flip: each((dtype, bits) => flip(instance, `flip_${bits}`, loopsOf('flip')[dtype])),
     tril: triangles('tril'),
     triu: triangles('triu'),

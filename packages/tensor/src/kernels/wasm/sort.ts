@@ -2,35 +2,50 @@
  * Sorting of the wasm backend: each fibre becomes pairs of key and place, of which a stable radix sort takes a byte of the keys at a time, the same order as
  * `js/sort.ts` has. Where few of many are wanted, a buffer keeps the best so far and what may yet be better; a full buffer is sorted and cut.
  */
-import type { DType } from '../../values/dtype.js'
 import { BYTES_PER_ELEMENT } from '../../values/dtype.js'
 import type { Argsort } from '../table/operands.js'
-import { align, type KernelExports, type LazyInstance, type WasmInstance } from './instance.js'
+import { align, type LazyInstance, type WasmInstance } from './instance.js'
 import { always, by, loopsOf, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { Staged } from './staged.js'
 import { SCRATCH_MAX, SLICE } from './strided.js'
 
 type Fibre = readonly [n: number, x: number, step: number, first: number, descending: boolean]
+type Type = 'u8' | 'i32' | 'f32' | 'f64'
 type KeyBits = 32 | 64
+/** The parts of a sort; see `assembly/sort.ts`. */
+interface Parts {
+  readonly keys: (...args: [...Fibre, pairs: number]) => void
+  readonly better: (...args: [...Fibre, bound: number, room: number, pairs: number, state: number]) => void
+  readonly counts: (n: number, pairs: number, counts: number) => void
+  readonly pass: (n: number, digit: number, from: number, to: number, starts: number) => void
+  readonly few: (n: number, pairs: number) => void
+  readonly places: (n: number, pairs: number, out: number, step: number) => void
+  readonly starts: (n: number, counts: number) => number
+}
 declare module './instance.js' {
   interface KernelExports
-    extends Readonly<Record<`sort_keys_${'u8' | 'i32' | 'f32' | 'f64'}`, (...args: [...Fibre, pairs: number]) => void>>,
-      Readonly<
-        Record<
-          `sort_better_${'u8' | 'i32' | 'f32' | 'f64'}`,
-          (...args: [...Fibre, bound: number, room: number, pairs: number, state: number]) => void
-        >
-      >,
-      Readonly<Record<`sort_counts_${KeyBits}`, (n: number, pairs: number, counts: number) => void>>,
-      Readonly<Record<`sort_pass_${KeyBits}`, (n: number, digit: number, from: number, to: number, starts: number) => void>>,
-      Readonly<Record<`sort_few_${KeyBits}`, (n: number, pairs: number) => void>>,
-      Readonly<Record<`sort_places_${KeyBits}`, (n: number, pairs: number, out: number, step: number) => void>> {
-    readonly sort_starts: (n: number, counts: number) => number
+    extends Readonly<Record<`sort_keys_${Type}`, Parts['keys']>>,
+      Readonly<Record<`sort_better_${Type}`, Parts['better']>>,
+      Readonly<Record<`sort_counts_${KeyBits}`, Parts['counts']>>,
+      Readonly<Record<`sort_pass_${KeyBits}`, Parts['pass']>>,
+      Readonly<Record<`sort_few_${KeyBits}`, Parts['few']>>,
+      Readonly<Record<`sort_places_${KeyBits}`, Parts['places']>> {
+    readonly sort_starts: Parts['starts']
   }
 }
 
-const TYPES = { float32: 'f32', float64: 'f64', int32: 'i32', bool: 'u8' } as const satisfies Readonly<Record<DType, string>>
+function partsOf({ kernels }: WasmInstance, type: Type, bits: KeyBits): Parts {
+  return {
+    keys: kernels[`sort_keys_${type}`],
+    better: kernels[`sort_better_${type}`],
+    counts: kernels[`sort_counts_${bits}`],
+    pass: kernels[`sort_pass_${bits}`],
+    few: kernels[`sort_few_${bits}`],
+    places: kernels[`sort_places_${bits}`],
+    starts: kernels.sort_starts,
+  }
+}
 
 /** Pairs that insertion sorts faster than the counts of a radix sort are cleared. */
 const FEW = 48
@@ -41,22 +56,21 @@ const COUNTS = 1024
 
 /** The sort of one call: its kernels, and its scratch. */
 class Sorter {
-  readonly #kernels: KernelExports
+  readonly #parts: Parts
   readonly #i32: Int32Array
-  readonly #keyBits: KeyBits
-  readonly #type: (typeof TYPES)[DType]
+  /** Bytes of a key, and of a pair. */
+  readonly #digits: number
   readonly #pairBytes: number
   /** Two buffers of pairs, one of which holds them. */
   #pairs: number
   #spare: number
   readonly #counts: number
 
-  constructor({ kernels, i32 }: WasmInstance, dtype: DType, pairs: number, spare: number, counts: number) {
-    this.#kernels = kernels
+  constructor(parts: Parts, i32: Int32Array, pairBytes: number, pairs: number, spare: number, counts: number) {
+    this.#parts = parts
     this.#i32 = i32
-    this.#keyBits = dtype === 'float64' ? 64 : 32
-    this.#type = TYPES[dtype]
-    this.#pairBytes = pairBytes(dtype)
+    this.#digits = pairBytes / 2
+    this.#pairBytes = pairBytes
     this.#pairs = pairs
     this.#spare = spare
     this.#counts = counts
@@ -67,14 +81,14 @@ class Sorter {
     const room = roomFor(m, k)
     for (let i = 0; i < room; i += SLICE) {
       const n = Math.min(SLICE, room - i)
-      this.#kernels[`sort_keys_${this.#type}`](n, x + i * step, step, i, descending, this.#pairs + i * this.#pairBytes)
+      this.#parts.keys(n, x + i * step, step, i, descending, this.#pairs + i * this.#pairBytes)
       workedElements(n)
     }
     this.#sort(room)
     if (room < k) this.#select(m, room, k, x, step, descending)
     for (let i = 0; i < m; i += SLICE) {
       const n = Math.min(SLICE, m - i)
-      this.#kernels[`sort_places_${this.#keyBits}`](n, this.#pairs + i * this.#pairBytes, out + i * outStep, outStep)
+      this.#parts.places(n, this.#pairs + i * this.#pairBytes, out + i * outStep, outStep)
       workedElements(n)
     }
   }
@@ -87,7 +101,7 @@ class Sorter {
       this.#i32[state] = found
       const bound = this.#pairs + (m - 1) * this.#pairBytes
       const n = Math.min(SLICE, k - i)
-      this.#kernels[`sort_better_${this.#type}`](n, x + i * step, step, i, descending, bound, room, this.#pairs, this.#counts)
+      this.#parts.better(n, x + i * step, step, i, descending, bound, room, this.#pairs, this.#counts)
       found = this.#i32[state]!
       i += this.#i32[state + 1]!
       workedElements(this.#i32[state + 1]!)
@@ -100,25 +114,25 @@ class Sorter {
 
   /** Sorts the first n pairs. */
   #sort(n: number): void {
-    const kernels = this.#kernels
+    const parts = this.#parts
     if (n <= FEW) {
-      kernels[`sort_few_${this.#keyBits}`](n, this.#pairs)
+      parts.few(n, this.#pairs)
       workedElements(n)
       return
     }
     const counts = this.#counts
-    const digits = this.#keyBits / 8
+    const digits = this.#digits
     this.#i32.fill(0, counts / 4, (counts + digits * COUNTS) / 4)
     for (let i = 0; i < n; i += SLICE) {
-      kernels[`sort_counts_${this.#keyBits}`](Math.min(SLICE, n - i), this.#pairs + i * this.#pairBytes, counts)
+      parts.counts(Math.min(SLICE, n - i), this.#pairs + i * this.#pairBytes, counts)
       workedElements(Math.min(SLICE, n - i))
     }
     for (let digit = 0; digit < digits; digit++) {
       const starts = counts + digit * COUNTS
-      if (kernels.sort_starts(n, starts) === 0) continue
+      if (parts.starts(n, starts) === 0) continue
       for (let i = 0; i < n; i += SLICE) {
         const count = Math.min(SLICE, n - i)
-        kernels[`sort_pass_${this.#keyBits}`](count, digit, this.#pairs + i * this.#pairBytes, this.#spare, starts)
+        parts.pass(count, digit, this.#pairs + i * this.#pairBytes, this.#spare, starts)
         workedElements(count)
       }
       const sorted = this.#spare
@@ -128,36 +142,42 @@ class Sorter {
   }
 }
 
-const pairBytes = (dtype: DType): number => (dtype === 'float64' ? 16 : 8)
-
 /** How many pairs there are at once: all, or those wanted and as many candidates. */
 const roomFor = (m: number, k: number): number => Math.min(k, m + Math.max(m, CANDIDATES_MIN))
 
-const argsort =
-  (lazy: LazyInstance, loop: Argsort): Argsort =>
-  (x, out, outer, k, m, inner, descending) => {
+const argsort = (lazy: LazyInstance, type: Type, loop: Argsort): Argsort => {
+  const bits = type === 'f64' ? 64 : 32
+  const pairBytes = bits / 4
+  let parts: Parts | null = null
+  return (x, out, outer, k, m, inner, descending) => {
     if (out.numel === 0) return
-    const { dtype } = x
-    const room = roomFor(m, k) * pairBytes(dtype)
+    const room = align(roomFor(m, k) * pairBytes)
     if (2 * room > SCRATCH_MAX) {
       loop(x, out, outer, k, m, inner, descending)
       return
     }
     const instance = lazy.get()
+    if (parts === null) parts = partsOf(instance, type, bits)
     const [xs, outs] = [new Staged(instance, x, k * inner), new Staged(instance, out, m * inner)]
-    const [pairs, spare, counts] = Staged.begin(instance, [xs, outs], align(room), align(room), 8 * COUNTS) as [number, number, number]
-    const sorter = new Sorter(instance, dtype, pairs, spare, counts)
-    const size = BYTES_PER_ELEMENT[dtype]
+    const [pairs, spare, counts] = Staged.begin(instance, [xs, outs], room, room, 8 * COUNTS) as [number, number, number]
+    const sorter = new Sorter(parts, instance.i32, pairBytes, pairs, spare, counts)
+    const size = BYTES_PER_ELEMENT[x.dtype]
     for (let o = 0; o < outer; o++) {
       const [from, to] = [xs.read(o), outs.at(o)]
       for (let i = 0; i < inner; i++) sorter.first(m, k, from + i * size, inner * size, descending, to + i * 4, inner * 4)
       outs.written(o)
     }
   }
+}
 
 export function cells(instance: LazyInstance): OwnCells {
   const loops = loopsOf('argsort')
-  const kernel = (dtype: DType) => argsort(instance, loops[dtype])
-  const kernels = { float32: kernel('float32'), float64: kernel('float64'), int32: kernel('int32'), bool: kernel('bool') }
-  return { argsort: by(always, kernels) }
+  return {
+    argsort: by(always, {
+      float32: argsort(instance, 'f32', loops.float32),
+      float64: argsort(instance, 'f64', loops.float64),
+      int32: argsort(instance, 'i32', loops.int32),
+      bool: argsort(instance, 'u8', loops.bool),
+    }),
+  }
 }

@@ -13,7 +13,7 @@ import { dtypeMismatch } from '../../values/errors.js'
 import type { Shape } from '../../values/shape.js'
 import { type Functional, primitive, rawOperations } from '../define/define.js'
 import { result } from '../define/formula.js'
-import { itself, scattered } from '../parts/at-indices.js'
+import { scattered } from '../parts/at-indices.js'
 import { floatingOnly } from '../parts/fibres.js'
 
 /** x [N, C, H, W], weight [O, C / groups, kH, kW] → [N, O, oH, oW]: for `conv2d` and its siblings. */
@@ -87,7 +87,7 @@ export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => re
       const grad = blind === null ? g! : ops.where(blind, 0, g!)
       const [at, from] = [ops.reshape(places, [planes, oh * ow]), ops.reshape(grad, [planes, oh * ow])]
       // Unless it is recorded, into the zeros themselves.
-      const spread = ops === rawOperations ? scattered('scatterAdd', zeros, 1, at, from, itself) : ops.scatterAdd(zeros, 1, at, from)
+      const spread = ops === rawOperations ? scattered('scatterAdd', zeros, 1, at, from, true) : ops.scatterAdd(zeros, 1, at, from)
       return [ops.reshape(spread, s.shape(0))]
     },
   },

@@ -1,7 +1,10 @@
-/** Writing and adding at indices along one dimension, into a copy or into the tensor itself. For `gather.ts` and gradients. */
+/**
+ * Writing and adding at indices along one dimension, for `gather.ts` and for gradients. As a gradient, x is zeros that only the caller holds, so it is written to
+ * itself, and the forward pass has checked the index.
+ */
 import type { IndexOp } from '../../kernels/table/table.js'
-import { contiguous } from '../../raw/copy.js'
-import { checkedIndices } from '../../raw/indices.js'
+import { clone, contiguous } from '../../raw/copy.js'
+import { checkedIndices, wholeIndices } from '../../raw/indices.js'
 import { kernelsFor } from '../../tensor/device.js'
 import type { Tensor } from '../../tensor/tensor.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../../values/errors.js'
@@ -9,9 +12,9 @@ import { normalizeDim, type Shape, sameShape } from '../../values/shape.js'
 import { rawOperations } from '../define/define.js'
 import { fibres } from './fibres.js'
 
-/** Makes of x the tensor that is written to and returned: a copy, or x itself where only the caller holds it. */
-type Target = (x: Tensor) => Tensor
-export const itself: Target = (x) => x
+function indicesFor(op: IndexOp, index: Tensor, extent: number, isChecked: boolean): Tensor {
+  return isChecked ? contiguous(wholeIndices(op, index)) : checkedIndices(op, index, extent)
+}
 
 /** Around dimension `d` of the dense table, whose extent the indices point into: x, index and out as the kernel takes them. */
 export function runAt(op: IndexOp, table: Tensor, d: number, n: number, x: Tensor, index: Tensor, out: Tensor): void {
@@ -39,7 +42,7 @@ export function corner(x: Tensor, shape: Shape, except: number): Tensor {
 }
 
 /** The slices of `src` along `dim`, added at index [n]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE */
-export function addSlices(x: Tensor, dim: number, index: Tensor, src: Tensor, target: Target): Tensor {
+export function addSlices(x: Tensor, dim: number, index: Tensor, src: Tensor, isGradient = false): Tensor {
   const d = normalizeDim('indexAdd', dim, x.shape.length)
   checkSource('indexAdd', x, src)
   const expected = x.shape.length === 0 ? x.shape : x.shape.with(d, index.numel)
@@ -52,14 +55,14 @@ export function addSlices(x: Tensor, dim: number, index: Tensor, src: Tensor, ta
       { x: [...x.shape], index: [...index.shape], src: [...src.shape] },
     )
   }
-  const at = checkedIndices('indexAdd', index, x.shape[d] ?? 1)
-  const out = target(x)
+  const at = indicesFor('indexAdd', index, x.shape[d] ?? 1, isGradient)
+  const out = isGradient ? x : clone(x)
   runAt('indexAdd', out, d, at.numel, contiguous(src), at, out)
   return out
 }
 
 /** Elements of `src`, written or added along `dim` at an index of as many. @throws the same */
-export function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, index: Tensor, src: Tensor, target: Target): Tensor {
+export function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, index: Tensor, src: Tensor, isGradient = false): Tensor {
   const d = normalizeDim(op, dim, x.shape.length)
   checkSource(op, x, src)
   checkIndexShape(op, x, d, index)
@@ -72,8 +75,8 @@ export function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, 
       { index: [...index.shape], src: [...src.shape] },
     )
   }
-  const at = checkedIndices(op, index, x.shape[d] ?? 1)
-  const out = target(x)
+  const at = indicesFor(op, index, x.shape[d] ?? 1, isGradient)
+  const out = isGradient ? x : clone(x)
   const part = corner(out, index.shape, d)
   const table = contiguous(part)
   runAt(op, table, d, index.shape[d] ?? 1, contiguous(corner(src, index.shape, -1)), at, table)
