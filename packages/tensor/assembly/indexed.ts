@@ -96,3 +96,18 @@ import { copyRun } from './move'
     out += <usize>rows * row
   }
 }
+
+/** The place of the first of n indices that is not in 0 … extent − 1; n if all are. */
+export function first_outside(n: i32, index: usize, extent: i32): i32 {
+  const bound = i32x4.splat(extent)
+  let i = 0
+  for (; i < (n & ~15); i += 16) {
+    const at = index + (<usize>i << 2)
+    // Without a sign, a negative index is a large one.
+    const low = v128.and(i32x4.lt_u(v128.load(at), bound), i32x4.lt_u(v128.load(at, 16), bound))
+    const high = v128.and(i32x4.lt_u(v128.load(at, 32), bound), i32x4.lt_u(v128.load(at, 48), bound))
+    if (!i32x4.all_true(v128.and(low, high))) break
+  }
+  while (i < n && load<u32>(index + (<usize>i << 2)) < <u32>extent) i++
+  return i
+}

@@ -14,6 +14,12 @@ const BLOCK: i32 = 16
     return
   }
   let i: usize = 0
+  for (; i < (bytes & ~63); i += 64) {
+    v128.store(out + i, v128.load(x + i))
+    v128.store(out + i, v128.load(x + i, 16), 16)
+    v128.store(out + i, v128.load(x + i, 32), 32)
+    v128.store(out + i, v128.load(x + i, 48), 48)
+  }
   for (; i < (bytes & ~15); i += 16) v128.store(out + i, v128.load(x + i))
   for (; i < bytes; i += sizeof<T>()) store<T>(out + i, load<T>(x + i))
 }

@@ -11,7 +11,7 @@ import { oracle } from './reference/oracle.suite.js'
 import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
-import { indexed, nll, nllBackward } from './suite/indexing.suite.js'
+import { firstOutside, indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
 import { copy, fill, triangle } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
@@ -51,6 +51,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   matmul,
   nll,
   nllBackward,
+  firstOutside,
   ...each(OPS.index, indexed),
   ...each(['conv2d', 'conv2dInput', 'conv2dWeight'], conv),
   maxPool2d: maxPool,

@@ -151,10 +151,11 @@ export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
     for (let i = 0; i < x.numel; i++) {
       if (elements[i] === 0) continue
       let flat = i
-      for (let d = ndim - 1; d >= 0; d--) {
+      for (let d = ndim - 1; d > 0; d--) {
         places[row + d] = flat % x.shape[d]!
         flat = Math.floor(flat / x.shape[d]!)
       }
+      if (ndim > 0) places[row] = flat
       row += ndim
     }
     return Tensor.over('int32', [count, ndim], places)

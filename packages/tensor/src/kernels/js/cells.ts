@@ -5,6 +5,7 @@ import { unsupported } from '../table/table.js'
 export const REAL_OR_INT = unsupported('bool is summed and multiplied as int32; raw operations convert first')
 export const REAL_MEAN = unsupported('means and gradients are real numbers; raw operations refuse integers')
 export const REAL_LOSS = unsupported('probabilities are real numbers')
+export const INDICES = unsupported('indices are int32; raw operations convert first')
 export const REAL_IMAGES = unsupported('images, weights and statistics are real numbers')
 
 /** One kernel for both real dtypes, the cells of the others given. */

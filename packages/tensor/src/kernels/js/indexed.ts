@@ -1,7 +1,7 @@
 /** Movement by indices, reversed rows, triangles, and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Indexed, Rows, Triangle } from '../table/operands.js'
-import { each, REAL_OR_INT } from './cells.js'
+import type { FirstOutside, Indexed, Rows, Triangle } from '../table/operands.js'
+import { each, INDICES, REAL_OR_INT } from './cells.js'
 import { BULK_FROM } from './movement.js'
 
 /** A row of `inner` elements at a time. */
@@ -86,8 +86,17 @@ const triangle = (upper: boolean) => (): Triangle => (x, out, outer, rows, colum
   }
 }
 
+const firstOutside: FirstOutside = (x, out, extent) => {
+  const at = x.storage.host as Int32Array
+  let i = 0
+  // Without a sign, a negative index is a large one.
+  while (i < x.numel && at[x.offset + i]! >>> 0 < extent) i++
+  out.storage.host![out.offset] = i
+}
+
 /** Nothing is computed. */
 export const moves = {
+  firstOutside: { float32: INDICES, float64: INDICES, int32: firstOutside, bool: INDICES },
   flip: each(flip),
   tril: each(triangle(false)),
   triu: each(triangle(true)),

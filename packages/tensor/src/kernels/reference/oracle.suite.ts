@@ -11,6 +11,7 @@ import type {
   Binary,
   Copy,
   Fill,
+  FirstOutside,
   Grad,
   Indexed,
   Matmul,
@@ -131,6 +132,12 @@ const indexed =
     })
   }
 
+const firstOutside: FirstOutside = (x, out, extent) => {
+  const indices = Array.from({ length: x.numel }, (_, i) => hostOf(x)[x.offset + i]!)
+  const first = indices.findIndex((index) => !(index >= 0 && index < extent))
+  hostOf(out)[out.offset] = first < 0 ? x.numel : first
+}
+
 /** An element lies on diagonal number column − row. */
 const triangle =
   (keeps: (own: number, diagonal: number) => boolean): Triangle =>
@@ -193,6 +200,7 @@ export const oracle = {
   ),
   nll: cells(nll, nll, NONE, NONE),
   nllBackward: cells(nllBackward, nllBackward, NONE, NONE),
+  firstOutside: { float32: NONE, float64: NONE, int32: firstOutside, bool: NONE },
   tril: everywhere(triangle((own, diagonal) => own <= diagonal)),
   triu: everywhere(triangle((own, diagonal) => own >= diagonal)),
   indexSelect: everywhere(indexed(false, true, take)),

@@ -361,6 +361,7 @@ describe.each<[string, Backend]>([
   })
 
   test('indices and classes', () => {
+    dense('firstOutside', [1], [indices([5], 4)], ([i], out) => kernel('firstOutside', 'int32')(i!, out, 2), 'int32')
     dense('indexSelect', [2, 5, 3], [at([2, 4, 3]), indices([5], 4)], ([x, i], out) => kernel('indexSelect')(x!, i!, out, 2, 4, 5, 3))
     dense('gather', [2, 5, 3], [at([2, 4, 3]), indices([2, 5, 3], 4)], ([x, i], out) => kernel('gather')(x!, i!, out, 2, 4, 5, 3))
     dense('indexAdd', [2, 4, 3], [at([2, 5, 3]), indices([5], 4)], ([x, i], out) => kernel('indexAdd')(x!, i!, out, 2, 4, 5, 3))

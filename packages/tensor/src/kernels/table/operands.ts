@@ -82,6 +82,8 @@ export type Matmul = (a: Operand, b: Operand, out: Operand, turned?: boolean) =>
 export type Nll = (x: Operand, target: Operand, out: Operand) => void
 /** out [n, classes]: 0, but out[i, target[i]] = −grad[i]. All dense; grad of one element: the same for all. */
 export type NllBackward = (grad: Operand, target: Operand, out: Operand) => void
+/** out [1] = the place of the first of the indices x [n], dense, that is not in 0 … extent − 1 (extent < 2³¹); n if all are. */
+export type FirstOutside = (x: Operand, out: Operand, extent: number) => void
 /**
  * Movement and sums at integer indices along the middle axis; all operands are dense. `rows` is the extent that the indices point into, n
  * how many there are.
@@ -154,6 +156,7 @@ export interface Forms {
   matmul: Matmul
   nll: Nll
   nllBackward: NllBackward
+  firstOutside: FirstOutside
   index: Indexed
   conv: Conv
   maxPool: MaxPool

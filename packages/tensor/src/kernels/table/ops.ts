@@ -35,6 +35,8 @@ export const OPS = {
   matmul: ['matmul'],
   nll: ['nll'],
   nllBackward: ['nllBackward'],
+  /** Checks indices; asked on int32 alone. */
+  firstOutside: ['firstOutside'],
   /** Reading and writing at indices. */
   index: ['indexSelect', 'gather', 'indexAdd', 'scatterAdd', 'scatter'],
   /** x, weight → y; its adjoint in x: y's gradient, weight → x's gradient; its adjoint in the weight: x, y's gradient → the weight's gradient. */

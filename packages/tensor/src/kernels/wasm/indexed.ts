@@ -3,17 +3,20 @@
  * a large operand outside, go through the loops of `js/indexed.ts`, with the same bits.
  */
 import { BYTES_PER_ELEMENT, type DType } from '../../values/dtype.js'
-import type { Indexed, Operand } from '../table/operands.js'
+import type { FirstOutside, Indexed, Operand } from '../table/operands.js'
 import type { IndexOp } from '../table/table.js'
 import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
 import { by, bySize, loopsOf, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
+import { Staged } from './staged.js'
 import { SCRATCH_MAX, SLICE, SPAN_FACTOR_MAX, stage, unstage } from './strided.js'
 
 type Kernel = (outer: number, rows: number, n: number, inner: number, x: number, index: number, out: number) => void
 type IndexExport = `${'index_select' | 'gather' | 'scatter'}_${8 | 32 | 64}` | `${'index_add' | 'scatter_add'}_${'f32' | 'f64' | 'i32'}`
 declare module './instance.js' {
-  interface KernelExports extends Readonly<Record<IndexExport, Kernel>> {}
+  interface KernelExports extends Readonly<Record<IndexExport, Kernel>> {
+    readonly first_outside: (n: number, index: number, extent: number) => number
+  }
 }
 
 const indexed = (lazy: LazyInstance, op: IndexOp, name: IndexExport, loop: Indexed): Indexed => {
@@ -59,6 +62,25 @@ const indexed = (lazy: LazyInstance, op: IndexOp, name: IndexExport, loop: Index
   }
 }
 
+const firstOutside =
+  (lazy: LazyInstance, loop: FirstOutside): FirstOutside =>
+  (x, out, extent) => {
+    if (x.numel < SIMD_FROM) {
+      loop(x, out, extent)
+      return
+    }
+    const instance = lazy.get()
+    const indices = new Staged(instance, x, SLICE)
+    Staged.begin(instance, [indices])
+    let first = 0
+    for (let part = 0; first === part * SLICE && first < x.numel; part++) {
+      const n = Math.min(SLICE, x.numel - first)
+      first += instance.kernels.first_outside(n, indices.read(part), extent)
+      workedElements(n)
+    }
+    out.storage.host![out.offset] = first
+  }
+
 /** Bytes of scratch for an operand that lies at `at`, or elsewhere (−1). */
 const bytesOf = ({ numel, dtype }: Operand, at: number): number => (at < 0 ? align(numel * BYTES_PER_ELEMENT[dtype]) : 0)
 
@@ -85,6 +107,7 @@ export function cells(instance: LazyInstance): OwnCells {
       int32: cell(op, `${name}_i32`, 'int32'),
     })
   return {
+    firstOutside: by(bySize, { int32: firstOutside(instance, loopsOf('firstOutside').int32) }),
     indexSelect: moves('indexSelect', 'index_select'),
     gather: moves('gather', 'gather'),
     scatter: moves('scatter', 'scatter'),
