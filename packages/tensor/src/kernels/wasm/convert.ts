@@ -1,7 +1,7 @@
 /**
- * Copies and fills of the wasm backend, also copies of reversed rows and of triangles. Strided moves and conversions of enough elements run in kernels.wasm, and so do dense
- * copies within the memory: the host copies shared memory a byte at a time where words lie askew. Others are the js backend's, as are conversions to int32, which
- * wrap around as JavaScript's.
+ * Copies and fills of the wasm backend, also copies of reversed rows and of triangles. Strided moves and conversions of enough elements run in kernels.wasm, and
+ * so do dense copies within the memory: the host copies shared memory a byte at a time where words lie askew. Other copies are the js backend's, and so are
+ * conversions to int32, which wrap around as JavaScript's.
  */
 import { BYTES_PER_ELEMENT, type DType } from '../../values/dtype.js'
 import { copy } from '../js/movement.js'
