@@ -10,7 +10,7 @@ import { shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, sameShape } from '../values/shape.js'
 import { type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
 import type { ManySaved } from './define/formula.js'
-import { addSlices, checkIndexShape, corner, runAt, scattered } from './parts/at-indices.js'
+import { addSlices, checkIndexShape, corner, runAt, scattered, writtenAt } from './parts/at-indices.js'
 
 /**
  * The slices of x along `dim` with the numbers in `index` [n]: […, extent, …] → […, n, …]. `index` has int32 or whole numbers, none negative. A 0-d tensor
@@ -80,6 +80,7 @@ export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: 
   inPlace: true,
   looseNumbers: true,
   raw: (x, dim, index, src) => addSlices(x, dim, index, src),
+  into: (x, dim, index, src) => writtenAt('indexAdd_', x, index, src, (at, from, target) => addSlices(x, dim, at, from, target)),
   // g; g read where it was added
   grad: {
     at: [0, 2, 3],
@@ -98,6 +99,8 @@ export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src
   args: ['tensor', 'number', 'tensor', 'tensor'],
   inPlace: true,
   raw: (x, dim, index, src) => scattered('scatterAdd', x, dim, index, src),
+  into: (x, dim, index, src) =>
+    writtenAt('scatterAdd_', x, index, src, (at, from, target) => scattered('scatterAdd', x, dim, at, from, target)),
   grad: {
     at: [0, 2, 3],
     reads: [[], null, [1]],
@@ -117,10 +120,9 @@ export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: T
   {
     args: ['tensor', 'number', 'tensor', 'filling'],
     inPlace: true,
-    raw: (x, dim, index, src) => {
-      const source = typeof src === 'object' ? src : rawOperations.expand(scalarOf('scatter', src, x), index.shape)
-      return scattered('scatter', x, dim, index, source)
-    },
+    raw: (x, dim, index, src) => scattered('scatter', x, dim, index, sourceOf(x, index, src)),
+    into: (x, dim, index, src) =>
+      writtenAt('scatter_', x, index, sourceOf(x, index, src), (at, from, target) => scattered('scatter', x, dim, at, from, target)),
     // g, but 0 where src was written; g read there by the last one that was written to each place
     grad: {
       at: [0, 2, 3],
@@ -163,12 +165,15 @@ export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
   grad: null,
 })
 
+const sourceOf = (x: Tensor, index: Tensor, src: Tensor | number | boolean): Tensor =>
+  typeof src === 'object' ? src : rawOperations.expand(scalarOf('scatter', src, x), index.shape)
+
 /** The gradient of what was read at indices: g, added up where it was read. Unless it is recorded, it is added to fresh zeros, of which no copy is made. */
 function readBack(op: 'indexAdd' | 'scatterAdd', g: Tensor, s: ManySaved<[dim: number]>, ops: Ops): Tensor {
   const zeros = Tensor.empty(g.dtype, s.shape(0), g.storage.memory)
   const [dim] = s.attrs
   if (ops !== rawOperations) return ops[op](zeros, dim, s.tensor(1), g)
-  return op === 'indexAdd' ? addSlices(zeros, dim, s.tensor(1), g, true) : scattered(op, zeros, dim, s.tensor(1), g, true)
+  return op === 'indexAdd' ? addSlices(zeros, dim, s.tensor(1), g, 'gradient') : scattered(op, zeros, dim, s.tensor(1), g, 'gradient')
 }
 
 /** g read where src was written; 0 where src is larger than the index. */

@@ -87,7 +87,7 @@ export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => re
       const grad = blind === null ? g! : ops.where(blind, 0, g!)
       const [at, from] = [ops.reshape(places, [planes, oh * ow]), ops.reshape(grad, [planes, oh * ow])]
       // Unless it is recorded, into the zeros themselves.
-      const spread = ops === rawOperations ? scattered('scatterAdd', zeros, 1, at, from, true) : ops.scatterAdd(zeros, 1, at, from)
+      const spread = ops === rawOperations ? scattered('scatterAdd', zeros, 1, at, from, 'gradient') : ops.scatterAdd(zeros, 1, at, from)
       return [ops.reshape(spread, s.shape(0))]
     },
   },

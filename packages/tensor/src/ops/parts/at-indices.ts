@@ -1,10 +1,8 @@
-/**
- * Writing and adding at indices along one dimension, for `gather.ts` and for gradients. As a gradient, x is zeros that only the caller holds, so it is written to
- * itself, and the forward pass has checked the index.
- */
+/** Writing and adding at indices along one dimension, for `gather.ts` and for gradients. */
 import type { IndexOp } from '../../kernels/table/table.js'
 import { clone, contiguous } from '../../raw/copy.js'
 import { checkedIndices, wholeIndices } from '../../raw/indices.js'
+import { checkWritable, overwrite, wrote } from '../../raw/inplace.js'
 import { kernelsFor } from '../../tensor/device.js'
 import type { Tensor } from '../../tensor/tensor.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../../values/errors.js'
@@ -12,8 +10,29 @@ import { normalizeDim, type Shape, sameShape } from '../../values/shape.js'
 import { rawOperations } from '../define/define.js'
 import { fibres } from './fibres.js'
 
-function indicesFor(op: IndexOp, index: Tensor, extent: number, isChecked: boolean): Tensor {
-  return isChecked ? contiguous(wholeIndices(op, index)) : checkedIndices(op, index, extent)
+/**
+ * Written to is a copy of x, x itself, which is dense, or the zeros of a gradient, which only the caller holds: then the forward pass has checked the index.
+ */
+type Target = 'copy' | 'itself' | 'gradient'
+
+function indicesFor(op: IndexOp, index: Tensor, extent: number, target: Target): Tensor {
+  return target === 'gradient' ? contiguous(wholeIndices(op, index)) : checkedIndices(op, index, extent)
+}
+
+/** The in-place form `op`, of which `write` writes to x itself, or makes a copy of an x that is not dense. @throws INPLACE_OVERLAP, as `write` */
+export function writtenAt(
+  op: string,
+  x: Tensor,
+  index: Tensor,
+  src: Tensor,
+  write: (index: Tensor, src: Tensor, target: Target) => Tensor,
+): Tensor {
+  if (!x.isContiguous) return overwrite(op, x, write(index, src, 'copy'))
+  checkWritable(op, x)
+  const apart = (y: Tensor) => (y.storage === x.storage ? clone(y) : y)
+  write(apart(index), apart(src), 'itself')
+  wrote(op, x)
+  return x
 }
 
 /** Around dimension `d` of the dense table, whose extent the indices point into: x, index and out as the kernel takes them. */
@@ -42,7 +61,7 @@ export function corner(x: Tensor, shape: Shape, except: number): Tensor {
 }
 
 /** The slices of `src` along `dim`, added at index [n]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE */
-export function addSlices(x: Tensor, dim: number, index: Tensor, src: Tensor, isGradient = false): Tensor {
+export function addSlices(x: Tensor, dim: number, index: Tensor, src: Tensor, target: Target = 'copy'): Tensor {
   const d = normalizeDim('indexAdd', dim, x.shape.length)
   checkSource('indexAdd', x, src)
   const expected = x.shape.length === 0 ? x.shape : x.shape.with(d, index.numel)
@@ -55,14 +74,21 @@ export function addSlices(x: Tensor, dim: number, index: Tensor, src: Tensor, is
       { x: [...x.shape], index: [...index.shape], src: [...src.shape] },
     )
   }
-  const at = indicesFor('indexAdd', index, x.shape[d] ?? 1, isGradient)
-  const out = isGradient ? x : clone(x)
+  const at = indicesFor('indexAdd', index, x.shape[d] ?? 1, target)
+  const out = target === 'copy' ? clone(x) : x
   runAt('indexAdd', out, d, at.numel, contiguous(src), at, out)
   return out
 }
 
 /** Elements of `src`, written or added along `dim` at an index of as many. @throws the same */
-export function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, index: Tensor, src: Tensor, isGradient = false): Tensor {
+export function scattered(
+  op: 'scatter' | 'scatterAdd',
+  x: Tensor,
+  dim: number,
+  index: Tensor,
+  src: Tensor,
+  target: Target = 'copy',
+): Tensor {
   const d = normalizeDim(op, dim, x.shape.length)
   checkSource(op, x, src)
   checkIndexShape(op, x, d, index)
@@ -75,8 +101,8 @@ export function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, 
       { index: [...index.shape], src: [...src.shape] },
     )
   }
-  const at = indicesFor(op, index, x.shape[d] ?? 1, isGradient)
-  const out = isGradient ? x : clone(x)
+  const at = indicesFor(op, index, x.shape[d] ?? 1, target)
+  const out = target === 'copy' ? clone(x) : x
   const part = corner(out, index.shape, d)
   const table = contiguous(part)
   runAt(op, table, d, index.shape[d] ?? 1, contiguous(corner(src, index.shape, -1)), at, table)
