@@ -140,7 +140,7 @@ function importsFrom(source, path) {
 }
 
 /** Modules of kernels or views. */
-const KERNEL_USERS = /\/raw\/(?!operations|copy|promotion)|\/parts\/(fibres|slopes|classes)|\/tensor\/(device|tensor)\.js$/
+const KERNEL_USERS = /\/raw\/(?!operations|copy|promotion)|\/parts\/(at-indices|fibres|slopes|classes)|\/tensor\/(device|tensor)\.js$/
 
 /** These names, and the functions of a file that use them. */
 function usersOf(source, imports) {

@@ -27,7 +27,7 @@ export {
 } from './ops/define/define.js'
 export * from './ops/define/formula.js'
 export { sumToShape } from './ops/parts/dims.js'
-export { detach as rawDetach, type Target } from './raw/copy.js'
+export { detach as rawDetach, lazyClone, type Target } from './raw/copy.js'
 export { cellInto, stepInto } from './raw/fused.js'
 export { type BlockName, HeapRoom, HeapTransport } from './raw/heap-transport.js'
 export { OPTIMIZER_STEP, overwrite, writeCount, wrote } from './raw/inplace.js'

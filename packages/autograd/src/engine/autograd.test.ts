@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { withHeapLimit } from '@postgrad/tensor/internal'
 import * as F from '../index.js'
 import { gradientEdge, metaOf, type Node, validateRoots } from '../internal.js'
 
@@ -202,12 +203,45 @@ describe('grad', () => {
     expect(ran).toBe(0)
   })
 
-  test('what it gives is dense and nobody else’s: neither another result, nor what was passed in', () => {
+  test('what it gives is nobody else’s: neither another result, nor what was passed in', () => {
     const [x, y, given] = [leaf(1, 2), leaf(3, 4), ones([2])]
     const sum = x.add(y)
     const all = F.grad(sum, [sum, x, y, x], { gradOutputs: [given] })
     expect(new Set([given, ...all].map((g) => g.storage)).size).toBe(5)
-    expect(F.grad(x.sum(), [x])[0]!.isContiguous).toBe(true)
+  })
+
+  test('what it gives may be expanded, as in PyTorch, and `.grad` is dense', () => {
+    const x = leaf(1, 2, 3)
+    const given = ones([])
+    const [gradient] = F.grad(x.sum(), [x], { gradOutputs: [given] })
+    expect([gradient!.strides, gradient!.storage.length]).toEqual([[0], 1])
+    given.fill_(7)
+    expect(list(gradient!)).toEqual([1, 1, 1])
+    expect(refusal(() => gradient!.mul_(2)).code).toBe('INPLACE_OVERLAP')
+    x.sum().backward()
+    expect(x.grad!.isContiguous).toBe(true)
+    const [ofMean] = F.grad(x.reshape([1, 3]).mean(1), [x], { gradOutputs: [tensor([6])] })
+    expect([list(ofMean!), ofMean!.storage.length]).toEqual([[2, 2, 2], 1])
+  })
+
+  test('what it gives shares a block of the heap with what was passed in, until one of the two is written', () => {
+    const n = 5000
+    const [x, y] = [ones([n], { requiresGrad: true }), ones([n], { requiresGrad: true })]
+    withHeapLimit(Number.POSITIVE_INFINITY, () => {
+      const given = ones([2 * n])
+      const [first, second] = F.grad(F.cat([x, y]), [x, y], { gradOutputs: [given] })
+      const addresses = () => [given, first!, second!].map(({ storage }) => storage.host!.byteOffset)
+      const [begin, ...shared] = addresses()
+      expect(shared).toEqual([begin, begin! + 4 * n])
+      given.fill_(2)
+      second!.mul_(3)
+      expect([given, first!, second!].map((t) => [t.dataSync()[0], t.dataSync()[n - 1]])).toEqual([
+        [2, 2],
+        [1, 1],
+        [3, 3],
+      ])
+      expect(new Set(addresses()).size).toBe(3)
+    })
   })
 
   test('UNUSED_INPUT, unless allowed; INPUT_REQUIRES_NO_GRAD', () => {

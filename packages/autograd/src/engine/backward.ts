@@ -55,8 +55,8 @@ export function backward(
 }
 
 /**
- * Returns d(Σ outputs) / d(input) for each input, leaf or not. `.grad` does not change. Only the nodes that lead to the inputs run. PyTorch:
- * `torch.autograd.grad`.
+ * Returns d(Σ outputs) / d(input) for each input, leaf or not. `.grad` does not change. Only the nodes that lead to the inputs run. A gradient may
+ * be an expanded view, as that of `sum` is: `clone()` it before you write to it. PyTorch: `torch.autograd.grad`.
  * @throws UNUSED_INPUT if the outputs do not depend on an input and `allowUnused` is false; INPUT_REQUIRES_NO_GRAD if an input does not require grad; the
  * errors of `backward`
  * @example

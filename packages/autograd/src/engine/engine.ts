@@ -27,7 +27,7 @@ import {
 import { AccumulateGrad } from '../graph/accumulate-grad.js'
 import { anomalySeen, applyWatched, isWatched } from '../graph/anomaly.js'
 import { giveBackUsed } from '../graph/give-back.js'
-import { dotGradSink, keepable } from '../graph/grad-sink.js'
+import { dotGradSink, returnable } from '../graph/grad-sink.js'
 import { GraphRoot } from '../graph/graph-root.js'
 import type { Grads } from '../graph/hooks.js'
 import { leadingTo } from '../graph/needed.js'
@@ -197,9 +197,9 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     const captures = task.captures.get(node) ?? []
     for (const { slot, index } of captures) {
       const grad = grads[slot] ?? null
-      // As the sinks do: what the caller gets, nobody else holds. Under createGraph it has a history, and stays what it is.
+      // Nobody else holds the caller's gradient. Under createGraph it has a history, and stays as it is.
       const exclusive = hooks === null && captures.length === 1 && inputs.owns(slot)
-      task.captured[index] = grad === null || task.createGraph ? grad : keepable(grad, exclusive)
+      task.captured[index] = grad === null || task.createGraph ? grad : returnable(grad, exclusive)
     }
   }
   if (node instanceof AccumulateGrad) {

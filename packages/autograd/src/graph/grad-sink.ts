@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { giveBack, lazyClone, raw, sumOfSparse } from '@postgrad/tensor/internal'
 
 export interface GradSink {
   /**
@@ -31,6 +31,14 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
   // Nobody writes to sparse rows: they may be shared.
   if (grad.isSparse) return grad
   return exclusive && grad.isContiguous && grad.offset === 0 ? grad : raw.clone(grad)
+}
+
+/**
+ * A gradient for the caller of `grad`, who may write to it. As in PyTorch it may be expanded, or a view. A gradient that others hold as well is copied; dense
+ * elements in the heap are copied only when one of the holders writes.
+ */
+export function returnable(grad: Tensor, exclusive: boolean): Tensor {
+  return exclusive || grad.isSparse ? grad : lazyClone(grad)
 }
 
 /**

@@ -27,8 +27,7 @@ export function listed(program: Program, at: number, here: Outcome, there: strin
   if (mine !== null && there !== null) return null
   if (there === 'raised' && isThroughHookOfCheckpoint(program, at, 'raise')) return HOOK_OF_CHECKPOINT.kind
   // A PyTorch that saves copies frees nothing.
-  if (mine === 'freed' && (isCopied || steps.slice(0, at).some((step) => KEEP_MORE.has(step.op))))
-    return 'postgrad had saved something in a graph that is gone'
+  if (mine === 'freed' && isCopied) return 'postgrad had saved something in a graph that is gone'
   if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView(program, at, k - 1))) return 'the gradient of a view after a write'
   if (there !== 'view') return null
   // Such a result is the tensor itself, and is refused when it is read.
@@ -46,9 +45,6 @@ export function listed(program: Program, at: number, here: Outcome, there: strin
     )
   return wroteQuietly ? 'a view of a custom function after a write that is not recorded' : null
 }
-
-/** Their nodes keep a mask or indices, those of PyTorch nothing. */
-const KEEP_MORE = new Set(['tril_', 'triu_', 'flip'])
 
 const isWrite = ({ op }: Step) => op.endsWith('_') || op === 'custom:Dirty'
 

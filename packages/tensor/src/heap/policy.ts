@@ -51,6 +51,12 @@ export class HeapLease {
     return new HeapLease(this.heap, this.block)
   }
 
+  /** A second reference of this thread to the block, for an owner of its own. */
+  again(): HeapLease {
+    this.heap.retain(this.block)
+    return new HeapLease(this.heap, this.block)
+  }
+
   /** Gives this thread's reference back; again does nothing. */
   giveBack(): void {
     if (this.#returned) return

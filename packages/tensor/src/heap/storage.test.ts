@@ -231,6 +231,33 @@ describe('HEAP-8 copy on write', () => {
     expect([x, managed!, other!].map((each) => each.dataSync()[0])).toEqual([3, 1, 2])
   })
 
+  test('HEAP-8: a fork shares the block until one of the two is written or closed', () => {
+    const x = inHeap(() => full(LARGE, 1))
+    const { heap, block } = x.storage.lease!
+    const held = heap.heldBytes
+    const fork = x.storage.fork(5000, 5000)!
+    expect([heap.heldBytes, fork.host!.byteOffset, fork.length]).toEqual([held, block.address + 20_000, 5000])
+    expect([x.storage.isShared, fork.isShared]).toEqual([true, true])
+    inHeap(() => raw.add_(x, 1))
+    expect([x.dataSync()[5000], fork.host![0], fork.isShared]).toEqual([2, 1, false])
+    expect(fork.lease!.block).toBe(block)
+    const again = fork.fork(0, 10)!
+    fork.close()
+    expect([again.host![9], again.isShared]).toEqual([1, false])
+    again.close()
+    expect(heap.heldBytes).toBe(held)
+    expect(withHeapLimit(0, () => full(LARGE, 1)).storage.fork(0, 1)).toBe(null)
+  })
+
+  test('zeros in a block that was used before are zeros', () => {
+    const used = inHeap(() => full(LARGE, 7))
+    const { address } = used.storage.lease!.block
+    used.close()
+    const x = inHeap(() => zeros(LARGE))
+    expect(x.storage.lease!.block.address).toBe(address)
+    expect(x.dataSync().every((v) => v === 0)).toBe(true)
+  })
+
   test('beyond the limit the copy is managed; a closed tensor leaves the receiver its value', () => {
     const to = another()
     const x = inHeap(() => full(LARGE, 1))

@@ -92,16 +92,7 @@ export class Storage {
     return this.#serial
   }
 
-  /** Zero-filled. @throws TENSOR_TOO_LARGE (as uninitialized) */
-  static allocate(dtype: DType, length: number, memory: Memory): Storage {
-    if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
-    const storage = Storage.inHeap(dtype, length)
-    if (storage === null) return new Storage(dtype, allocateRoom(dtype, length))
-    storage.host!.fill(0)
-    return storage
-  }
-
-  /** Holds anything: for who writes all of it. */
+  /** A block of the heap holds anything, for who writes all of it; others are zeros. @throws TENSOR_TOO_LARGE */
   static uninitialized(dtype: DType, length: number, memory: Memory): Storage {
     if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
     return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
@@ -216,6 +207,17 @@ export class Storage {
       })
     }
     return new Storage(dtype, arrayOn(lease, dtype, length, offset * size)).#hold(lease)
+  }
+
+  /**
+   * `length` elements from `offset` on in a storage of their own, without a copy: the one of the two that is written first gets a copy then (HEAP-8). Null for
+   * managed storage.
+   */
+  fork(offset: number, length: number): Storage | null {
+    if (this.lease === null) return null
+    const lease = this.lease.again()
+    const begin = this.host!.byteOffset - lease.block.address + offset * BYTES_PER_ELEMENT[this.dtype]
+    return new Storage(this.dtype, arrayOn(lease, this.dtype, length, begin)).#hold(lease)
   }
 
   /** Its block as elements of another type, from the begin, in a storage of its own; this one is closed. Null for managed storage. */

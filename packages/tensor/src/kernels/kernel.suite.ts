@@ -12,11 +12,11 @@ import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { attention, cellOf, step } from './suite/fused.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
-import { classLoss, classLossBackward, indexed, nll, nllBackward } from './suite/indexing.suite.js'
+import { classLoss, classLossBackward, firstOutside, indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
-import { copy, draw, fill } from './suite/movement.suite.js'
+import { copy, draw, fill, triangle } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
-import { argsort, extremes, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
+import { argsort, extremes, flip, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import type { Backend } from './table/backend.js'
 import { OPS } from './table/ops.js'
 import { isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
@@ -44,6 +44,8 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   cumprod: (cell) => products(cell, (outer, k, inner) => outer * k * inner),
   ...each(['cumsum', 'reverseCumsum'], runningSums),
   argsort,
+  flip,
+  ...each(OPS.triangle, triangle),
   variance,
   ...each(['prodBackward', 'cumprodBackward'], productBackward),
   ...each(OPS.grad, gradient),
@@ -54,6 +56,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   nllBackward,
   classLoss,
   classLossBackward,
+  firstOutside,
   ...each(OPS.index, indexed),
   ...each(['conv2d', 'conv2dInput', 'conv2dWeight'], conv),
   maxPool2d: maxPool,

@@ -2,12 +2,15 @@
 
 import { checkedIndices } from '../raw/indices.js'
 import { checkReadable, elementsOf } from '../tensor/bytes.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { PadMode, PadOptions } from '../values/options.js'
 import { type DimsArg, normalizeDim, normalizeDims } from '../values/shape.js'
-import { composite, type Functional, type Ops, type WithInPlace } from './define/define.js'
+import { composite, type Functional, type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
+import { formula } from './define/formula.js'
 import { checkPads, embedDiagonal, placesFor } from './parts/common.js'
+import { fibres } from './parts/fibres.js'
 
 /**
  * A copy that repeats each dimension as often as `repeats` says. More counts than dimensions add dimensions in front. PyTorch: `Tensor.repeat`.
@@ -47,20 +50,20 @@ export const tile: (x: Tensor, repeats: readonly number[]) => Tensor = composite
  * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions; INVALID_ARGUMENT if a dimension is listed twice
  * @example tensor([[1, 2], [3, 4]]).flip([0, 1]) // [[4, 3], [2, 1]]
  */
-export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
+export const flip: (x: Tensor, dims: DimsArg) => Tensor = primitive('flip', {
   args: ['tensor', 'dims'],
-  of: (ops) => (x, dims) => {
+  raw: (x, dims) => {
     let out = x
     // No dimensions are none here.
     for (const d of typeof dims !== 'number' && dims.length === 0 ? [] : normalizeDims('flip', dims, x.ndim)) {
-      const extent = x.shape[d]!
-      if (extent > 1) {
-        const backwards = placesFor(x, extent, (i) => extent - 1 - i)
-        out = ops.indexSelect(out, d, backwards)
-      }
+      if (x.shape[d]! <= 1) continue
+      const { dense, outer, k, inner } = fibres(out, d, d)
+      out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
+      kernelsFor(x).flip[x.dtype](dense, out, outer, k, inner)
     }
-    return own(x, out, ops)
+    return own(x, out, rawOperations)
   },
+  grad: formula([], (g, s, ops) => ops.flip(g, s.attrs[0])),
 })
 
 /**
@@ -182,13 +185,11 @@ export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: numbe
  * @throws SHAPE_MISMATCH if x has fewer than two dimensions
  * @example tensor([[1, 2, 3], [4, 5, 6]]).tril() // [[1, 0, 0], [4, 5, 0]]
  */
-export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('tril', {
+export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = primitive('tril', {
   args: ['tensor', 'number?'],
   inPlace: true,
-  of:
-    (ops) =>
-    (x, diagonal = 0) =>
-      triangle('tril', ops, x, diagonal),
+  raw: (x, diagonal) => triangle('tril', x, diagonal),
+  grad: formula([], (g, s, ops) => ops.tril(g, s.attrs[0])),
 })
 
 /**
@@ -196,13 +197,11 @@ export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
  * @throws SHAPE_MISMATCH if x has fewer than two dimensions
  * @example tensor([[1, 2, 3], [4, 5, 6]]).triu(1) // [[0, 2, 3], [0, 0, 6]]
  */
-export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('triu', {
+export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = primitive('triu', {
   args: ['tensor', 'number?'],
   inPlace: true,
-  of:
-    (ops) =>
-    (x, diagonal = 0) =>
-      triangle('triu', ops, x, diagonal),
+  raw: (x, diagonal) => triangle('triu', x, diagonal),
+  grad: formula([], (g, s, ops) => ops.triu(g, s.attrs[0])),
 })
 
 /**
@@ -273,17 +272,14 @@ function sourceOf(mode: MirrorMode, i: number, extent: number): number {
 }
 
 /** Keeps what is on one side of the diagonal, zeros elsewhere. */
-function triangle(op: 'tril' | 'triu', ops: Ops, x: Tensor, diagonal: number): Tensor {
+function triangle(op: 'tril' | 'triu', x: Tensor, diagonal = 0): Tensor {
   if (x.ndim < 2) throw shapeMismatch(op, 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
   if (!Number.isSafeInteger(diagonal)) throw invalidArgument(op, 'an integer diagonal', diagonal, '0 is the main one, 1 the one above.')
-  const [rows, columns] = x.shape.slice(-2) as [number, number]
-  const mask = new Uint8Array(rows * columns)
-  for (let row = 0; row < rows; row++) {
-    const first = op === 'tril' ? 0 : Math.max(row + diagonal, 0)
-    const end = op === 'tril' ? Math.min(row + diagonal + 1, columns) : columns
-    if (first < end) mask.fill(1, row * columns + first, row * columns + end)
-  }
-  return ops.where(Tensor.over('bool', [rows, columns], mask, x.storage.memory), x, Tensor.empty(x.dtype, [], x.storage.memory))
+  const { dense, outer, k: rows, inner: columns } = fibres(x, x.ndim - 2, x.ndim - 2)
+  const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
+  // All elements are on one side of what lies beyond the first and the last diagonal.
+  kernelsFor(x)[op][x.dtype](dense, out, outer, rows, columns, Math.max(-rows - 1, Math.min(diagonal, columns + 1)))
+  return out
 }
 
 type MirrorMode = Exclude<PadMode, 'constant'>

@@ -1,18 +1,16 @@
 /** Reading and writing elements at indices along one dimension: with one index for all, or with an index for each element. `indexing.ts` uses it. */
 
-import type { IndexOp } from '../kernels/table/table.js'
-import { clone, contiguous } from '../raw/copy.js'
+import { contiguous } from '../raw/copy.js'
 import { scalarOf } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
 import { elementsOf } from '../tensor/bytes.js'
 import { arange } from '../tensor/create.js'
-import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { dtypeMismatch, shapeMismatch, shapeText } from '../values/errors.js'
-import { normalizeDim, type Shape, sameShape } from '../values/shape.js'
+import { shapeMismatch, shapeText } from '../values/errors.js'
+import { normalizeDim, sameShape } from '../values/shape.js'
 import { type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
 import type { ManySaved } from './define/formula.js'
-import { fibres } from './parts/fibres.js'
+import { addSlices, checkIndexShape, corner, runAt, scattered, writtenAt } from './parts/at-indices.js'
 
 /**
  * The slices of x along `dim` with the numbers in `index` [n]: […, extent, …] → […, n, …]. `index` has int32 or whole numbers, none negative. A 0-d tensor
@@ -34,14 +32,14 @@ export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = pr
     const at = checkedIndices('indexSelect', index, shape[d] ?? 1)
     const out = Tensor.uninitialized(x.dtype, shape.length === 0 ? shape : shape.with(d, at.numel), x.storage.memory)
     const table = contiguous(x)
-    run('indexSelect', table, d, at.numel, table, at, out)
+    runAt('indexSelect', table, d, at.numel, table, at, out)
     return out
   },
   // g added up where it was read
   grad: {
     at: [0, 2],
     reads: [[1], null],
-    grads: ([g], s, ops) => [ops.indexAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
+    grads: ([g], s, ops) => [readBack('indexAdd', g!, s, ops), null],
   },
 })
 
@@ -60,13 +58,13 @@ export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primiti
     const at = checkedIndices('gather', index, x.shape[d] ?? 1)
     const table = contiguous(corner(x, index.shape, d))
     const out = Tensor.uninitialized(x.dtype, index.shape, x.storage.memory)
-    run('gather', table, d, index.shape[d] ?? 1, table, at, out)
+    runAt('gather', table, d, index.shape[d] ?? 1, table, at, out)
     return out
   },
   grad: {
     at: [0, 2],
     reads: [[1], null],
-    grads: ([g], s, ops) => [ops.scatterAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
+    grads: ([g], s, ops) => [readBack('scatterAdd', g!, s, ops), null],
   },
 })
 
@@ -81,24 +79,8 @@ export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: 
   args: ['tensor', 'number', 'tensor', 'tensor'],
   inPlace: true,
   looseNumbers: true,
-  raw: (x, dim, index, src) => {
-    const d = normalizeDim('indexAdd', dim, x.shape.length)
-    checkSource('indexAdd', x, src)
-    const expected = x.shape.length === 0 ? x.shape : x.shape.with(d, index.numel)
-    if (index.shape.length > 1 || !sameShape(src.shape, expected)) {
-      throw shapeMismatch(
-        'indexAdd',
-        `an index [n] and a source ${shapeText(expected)}`,
-        `${shapeText(index.shape)} and ${shapeText(src.shape)}`,
-        'The source has one slice for each index.',
-        { x: [...x.shape], index: [...index.shape], src: [...src.shape] },
-      )
-    }
-    const at = checkedIndices('indexAdd', index, x.shape[d] ?? 1)
-    const out = clone(x)
-    run('indexAdd', out, d, at.numel, contiguous(src), at, out)
-    return out
-  },
+  raw: (x, dim, index, src) => addSlices(x, dim, index, src),
+  into: (x, dim, index, src) => writtenAt('indexAdd_', x, index, src, (at, from, target) => addSlices(x, dim, at, from, target)),
   // g; g read where it was added
   grad: {
     at: [0, 2, 3],
@@ -117,6 +99,8 @@ export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src
   args: ['tensor', 'number', 'tensor', 'tensor'],
   inPlace: true,
   raw: (x, dim, index, src) => scattered('scatterAdd', x, dim, index, src),
+  into: (x, dim, index, src) =>
+    writtenAt('scatterAdd_', x, index, src, (at, from, target) => scattered('scatterAdd', x, dim, at, from, target)),
   grad: {
     at: [0, 2, 3],
     reads: [[], null, [1]],
@@ -136,10 +120,9 @@ export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: T
   {
     args: ['tensor', 'number', 'tensor', 'filling'],
     inPlace: true,
-    raw: (x, dim, index, src) => {
-      const source = typeof src === 'object' ? src : rawOperations.expand(scalarOf('scatter', src, x), index.shape)
-      return scattered('scatter', x, dim, index, source)
-    },
+    raw: (x, dim, index, src) => scattered('scatter', x, dim, index, sourceOf(x, index, src)),
+    into: (x, dim, index, src) =>
+      writtenAt('scatter_', x, index, sourceOf(x, index, src), (at, from, target) => scattered('scatter', x, dim, at, from, target)),
     // g, but 0 where src was written; g read there by the last one that was written to each place
     grad: {
       at: [0, 2, 3],
@@ -170,10 +153,11 @@ export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
     for (let i = 0; i < x.numel; i++) {
       if (elements[i] === 0) continue
       let flat = i
-      for (let d = ndim - 1; d >= 0; d--) {
+      for (let d = ndim - 1; d > 0; d--) {
         places[row + d] = flat % x.shape[d]!
         flat = Math.floor(flat / x.shape[d]!)
       }
+      if (ndim > 0) places[row] = flat
       row += ndim
     }
     return Tensor.over('int32', [count, ndim], places)
@@ -181,56 +165,15 @@ export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
   grad: null,
 })
 
-/** Around dimension `d` of the dense table, whose extent the indices point into: x, index and out as the kernel takes them. */
-function run(op: IndexOp, table: Tensor, d: number, n: number, x: Tensor, index: Tensor, out: Tensor): void {
-  const { outer, k, inner } = fibres(table, d, d)
-  kernelsFor(x)[op][x.dtype](x, index, out, outer, k, n, inner)
-}
+const sourceOf = (x: Tensor, index: Tensor, src: Tensor | number | boolean): Tensor =>
+  typeof src === 'object' ? src : rawOperations.expand(scalarOf('scatter', src, x), index.shape)
 
-/** @throws SHAPE_MISMATCH unless index has x's dimensions, none longer than x's except `d` */
-function checkIndexShape(op: string, x: Tensor, d: number, index: Tensor): void {
-  if (index.shape.length === x.shape.length && index.shape.every((n, i) => i === d || n <= x.shape[i]!)) return
-  throw shapeMismatch(
-    op,
-    `an index of ${x.shape.length} dimensions, none but dimension ${d} longer than in ${shapeText(x.shape)}`,
-    shapeText(index.shape),
-    'expand() or narrow() the index, or use indexSelect(), whose index is a vector.',
-    { x: [...x.shape], index: [...index.shape] },
-  )
-}
-
-/** The first elements of x along every dimension (but `except`), as many as `shape` has. */
-function corner(x: Tensor, shape: Shape, except: number): Tensor {
-  let part = x
-  for (let d = 0; d < shape.length; d++) if (d !== except && shape[d] !== part.shape[d]) part = rawOperations.narrow(part, d, 0, shape[d]!)
-  return part
-}
-
-function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
-  const d = normalizeDim(op, dim, x.shape.length)
-  checkSource(op, x, src)
-  checkIndexShape(op, x, d, index)
-  if (src.shape.length !== index.shape.length || index.shape.some((n, i) => n > src.shape[i]!)) {
-    throw shapeMismatch(
-      op,
-      `a source of at least the index's shape ${shapeText(index.shape)}`,
-      shapeText(src.shape),
-      'Make the source as large as the index, or narrow() the index.',
-      { index: [...index.shape], src: [...src.shape] },
-    )
-  }
-  const at = checkedIndices(op, index, x.shape[d] ?? 1)
-  const out = clone(x)
-  const part = corner(out, index.shape, d)
-  const table = contiguous(part)
-  run(op, table, d, index.shape[d] ?? 1, contiguous(corner(src, index.shape, -1)), at, table)
-  if (table !== part) rawOperations.copy_(part, table)
-  return out
-}
-
-function checkSource(op: 'scatter' | 'scatterAdd' | 'indexAdd', x: Tensor, src: Tensor): void {
-  if (src.dtype !== x.dtype) throw dtypeMismatch(op, `a source of ${x.dtype}`, src.dtype, `Convert it with to('${x.dtype}').`)
-  if (op !== 'scatter' && x.dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', "Convert with to('int32') first.")
+/** The gradient of what was read at indices: g, added up where it was read. Unless it is recorded, it is added to fresh zeros, of which no copy is made. */
+function readBack(op: 'indexAdd' | 'scatterAdd', g: Tensor, s: ManySaved<[dim: number]>, ops: Ops): Tensor {
+  const zeros = Tensor.empty(g.dtype, s.shape(0), g.storage.memory)
+  const [dim] = s.attrs
+  if (ops !== rawOperations) return ops[op](zeros, dim, s.tensor(1), g)
+  return op === 'indexAdd' ? addSlices(zeros, dim, s.tensor(1), g, 'gradient') : scattered(op, zeros, dim, s.tensor(1), g, 'gradient')
 }
 
 /** g read where src was written; 0 where src is larger than the index. */

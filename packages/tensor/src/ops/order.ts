@@ -47,12 +47,7 @@ export const min: ExtremeOf<Tensor> = composite('min', {
 export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor = primitive('argsort', {
   args: ['tensor', 'number?', 'options?'],
   options: { descending: true },
-  raw: (x, dim = -1, { descending = false } = {}) => {
-    const { dense, outer, k, inner } = fibresAlong('argsort', x, dim)
-    const out = Tensor.uninitialized('int32', x.shape, x.storage.memory)
-    kernelsFor(x).argsort[x.dtype](dense, out, outer, k, inner, descending)
-    return out
-  },
+  raw: (x, dim = -1, { descending = false } = {}) => firstPlaces('argsort', x, dim, null, descending),
   grad: null,
 })
 
@@ -87,8 +82,7 @@ export const topk: (x: Tensor, k: number, dim?: number, options?: TopkOptions) =
       const extent = x.ndim === 0 ? 1 : x.shape[d]!
       if (!Number.isInteger(k) || k < 0 || k > extent)
         throw invalidArgument('topk', `k from 0 to ${extent}, the extent of dimension ${d}`, k)
-      const order = ops.argsort(x, d, { descending: largest })
-      return valuesAt(ops, x, d, x.ndim === 0 ? order : ops.narrow(order, d, 0, k), true)
+      return valuesAt(ops, x, d, firstPlaces('topk', x, d, k, largest), true)
     },
 })
 
@@ -128,6 +122,15 @@ export const cumprod: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitiv
     },
   ),
 })
+
+/** The places (int32) along `dim` of the first `m` elements (null: all) in order. A 0-d tensor has one place. @throws DIM_OUT_OF_RANGE */
+function firstPlaces(op: string, x: Tensor, dim: number, m: number | null, descending: boolean): Tensor {
+  const { dense, outer, k, inner } = fibresAlong(op, x, dim)
+  const shape = m === null || x.ndim === 0 ? x.shape : x.shape.with(dim, m)
+  const out = Tensor.uninitialized('int32', shape, x.storage.memory)
+  kernelsFor(x).argsort[x.dtype](dense, out, outer, k, x.ndim === 0 ? 1 : (m ?? k), inner, descending)
+  return out
+}
 
 /** The values at `indices`, which keep the dimension. */
 function valuesAt(ops: Ops, x: Tensor, dim: number, indices: Tensor, keepdim: boolean): ValuesAndIndices<Tensor> {

@@ -20,6 +20,23 @@ export function clone(x: Tensor): Tensor {
   return copyAs(x, x.dtype)
 }
 
+/**
+ * As `clone`, but elements that an expanded x repeats stay one element that is repeated, and dense elements in the heap are copied only when x or the result is
+ * written.
+ */
+export function lazyClone(x: Tensor): Tensor {
+  if (x.isContiguous) {
+    const storage = x.storage.fork(x.offset, x.numel)
+    return storage === null ? clone(x) : new Tensor(storage, x.shape, x.strides, 0, x.numel, true)
+  }
+  const isRepeated = (d: number): boolean => x.strides[d] === 0 && x.shape[d]! > 1
+  if (!x.shape.some((_, d) => isRepeated(d))) return clone(x)
+  const single = x.shape.map((n, d) => (isRepeated(d) ? 1 : n))
+  const once = clone(Tensor.view(x, single, x.strides, x.offset))
+  const strides = once.strides.map((step, d) => (isRepeated(d) ? 0 : step))
+  return Tensor.view(once, x.shape, strides, 0)
+}
+
 export function contiguous(x: Tensor): Tensor {
   return x.isContiguous ? x : copyAs(x, x.dtype)
 }

@@ -4,8 +4,10 @@
  */
 
 import { PostgradError } from '@postgrad/base'
+import { CPU } from '../heap/memory.js'
 import { elementsOf, isReadable } from '../tensor/bytes.js'
-import type { Tensor } from '../tensor/tensor.js'
+import { kernelsFor } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
 import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../values/errors.js'
 import type { Shape } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
@@ -66,15 +68,32 @@ function notWhole(op: string, what: string, { dtype }: Tensor, value: number, at
 export function checkedIndices(op: string, indices: Tensor, extent: number, wrap = false): Tensor {
   const whole = wholeIndices(op, indices)
   if (!isReadable(whole)) return contiguous(wrap ? wrapped(whole, extent) : whole)
-  const elements = elementsOf(whole)
+  const dense = contiguous(whole)
+  const first = firstOutside(dense, Math.min(extent, INT32_END - 1))
+  if (first === dense.numel) return dense
   const low = wrap ? -extent : 0
-  let negative = false
-  for (let i = 0; i < elements.length; i++) {
+  const elements = elementsOf(dense)
+  for (let i = first; i < elements.length; i++) {
     const index = elements[i]!
     if (index < low || index >= extent) throw outOfRange(op, index, low, extent, placeOf(i, whole.shape))
-    if (index < 0) negative = true
   }
-  return contiguous(negative ? wrapped(whole, extent) : whole)
+  return wrapped(dense, extent)
+}
+
+/** For fewer indices the tensor for a kernel's result costs more than the loop. */
+const KERNEL_FROM = 1024
+
+/** The place of the first of these dense indices that is not in 0 … extent − 1; their number if all are. */
+function firstOutside(indices: Tensor, extent: number): number {
+  if (indices.numel < KERNEL_FROM) {
+    const at = elementsOf(indices)
+    let i = 0
+    while (i < at.length && at[i]! >= 0 && at[i]! < extent) i++
+    return i
+  }
+  const out = Tensor.uninitialized('int32', [1], CPU)
+  kernelsFor(indices).firstOutside.int32(indices, out, extent)
+  return out.storage.host![0]!
 }
 
 const wrapped = (indices: Tensor, extent: number): Tensor => ops.where(ops.lt(indices, 0), ops.add(indices, extent), indices)

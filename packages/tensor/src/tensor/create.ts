@@ -252,7 +252,7 @@ function filled(
 /** A tensor of one value. On another device a kernel writes it, so no elements go there. */
 export function filledAt(home: Memory, dtype: DType, shape: Shape, value: number): Tensor {
   const out = Tensor.uninitialized(dtype, shape, home)
-  if (home === CPU) out.storage.host!.fill(elementOf(dtype, value))
+  if (out.storage.kind === 'managed') out.storage.host!.fill(elementOf(dtype, value))
   else kernelsAt(home).fill[dtype](value, out)
   return out
 }

@@ -10,7 +10,7 @@ import { formatTensor } from '../values/format.js'
 import { type JsonNumber, type TensorJson, toJson } from '../values/json.js'
 import { type NestedArray, nest, snapshot } from '../values/read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from '../values/shape.js'
-import { type Device, deviceOf } from './device.js'
+import { type Device, deviceOf, kernelsAt } from './device.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './grad-ops.js'
 
 /** Autograd's data in a tensor. Autograd extends it and narrows the slot. */
@@ -75,8 +75,10 @@ export class Tensor {
 
   /** @internal A zero-filled contiguous tensor. */
   static empty(dtype: DType, shape: Shape, memory: Memory): Tensor {
-    const numel = numelOf(shape)
-    return new Tensor(Storage.allocate(dtype, numel, memory), shape, contiguousStrides(shape), 0, numel, true)
+    const out = Tensor.uninitialized(dtype, shape, memory)
+    // All but blocks of the heap are zeros by themselves.
+    if (out.storage.lease !== null) kernelsAt(memory).fill[dtype](0, out)
+    return out
   }
 
   /** @internal A contiguous tensor whose elements are whatever lay there: for outputs that a kernel writes whole. */

@@ -26,13 +26,14 @@ const variance =
 /** Ranks by gpu.js; putting each index where its rank says moves data. */
 const argsort =
   (gpu: KernelCompiler): Argsort =>
-  (x, out, _outer, k, inner, descending) => {
+  (x, out, _outer, k, m, inner, descending) => {
     const n = x.numel
     if (n === 0) return
     const ranks = launch(gpu, 'argsort', RANK, n, { k, inner, descending: descending ? 1 : 0 }, [floats(x)])
     for (let i = 0; i < n; i++) {
       const place = Math.floor(i / inner) % k
-      out.storage.host![out.offset + i + (ranks[i]! - place) * inner] = place
+      const first = out.offset + Math.floor(i / (k * inner)) * m * inner + (i % inner)
+      if (ranks[i]! < m) out.storage.host![first + ranks[i]! * inner] = place
     }
   }
 

@@ -7,6 +7,7 @@ export const REAL_OR_INT = unsupported('bool is summed and multiplied as int32; 
 export const REAL_MEAN = unsupported('means and gradients are real numbers; raw operations refuse integers')
 export const REAL_LOSS = unsupported('probabilities are real numbers')
 export const REAL_DRAWS = unsupported('random numbers are real numbers, or 32 bits; raw operations make others of them')
+export const INDICES = unsupported('indices are int32; raw operations convert first')
 export const REAL_IMAGES = unsupported('images, weights and statistics are real numbers')
 
 const FUSED = unsupported('the operations that it is made of run here, one after the other')

@@ -1,7 +1,7 @@
-/** Movement by indices and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
+/** Movement by indices, reversed rows, triangles, and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Indexed } from '../table/operands.js'
-import { each, REAL_OR_INT } from './cells.js'
+import type { FirstOutside, Indexed, Rows, Triangle } from '../table/operands.js'
+import { each, INDICES, REAL_OR_INT } from './cells.js'
 import { BULK_FROM } from './movement.js'
 
 /** A row of `inner` elements at a time. */
@@ -67,8 +67,39 @@ const scatterAdd = (): Indexed => (x, index, out, outer, rows, n, inner) => {
   }
 }
 
+const flip = (): Rows => (x, out, outer, k, inner) => {
+  const [xs, to] = [x.storage.host!, out.storage.host!]
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < k; i++) copyRow(inner, xs, x.offset + (o * k + k - 1 - i) * inner, to, out.offset + (o * k + i) * inner)
+  }
+}
+
+const triangle = (upper: boolean) => (): Triangle => (x, out, outer, rows, columns, diagonal) => {
+  const [xs, to] = [x.storage.host!, out.storage.host!]
+  let i = 0
+  for (let o = 0; o < outer; o++) {
+    for (let row = 0; row < rows; row++) {
+      // The first element on the other side.
+      const at = row + diagonal + (upper ? 0 : 1)
+      for (let column = 0; column < columns; column++, i++) to[out.offset + i] = column < at === upper ? 0 : xs[x.offset + i]!
+    }
+  }
+}
+
+const firstOutside: FirstOutside = (x, out, extent) => {
+  const at = x.storage.host as Int32Array
+  let i = 0
+  // Without a sign, a negative index is a large one.
+  while (i < x.numel && at[x.offset + i]! >>> 0 < extent) i++
+  out.storage.host![out.offset] = i
+}
+
 /** Nothing is computed. */
 export const moves = {
+  firstOutside: { float32: INDICES, float64: INDICES, int32: firstOutside, bool: INDICES },
+  flip: each(flip),
+  tril: each(triangle(false)),
+  triu: each(triangle(true)),
   indexSelect: each(indexSelect),
   gather: each(gather),
   scatter: each(scatter),

@@ -9,7 +9,7 @@ function ascending(a: number, b: number): number {
   return Number(Number.isNaN(a)) - Number(Number.isNaN(b))
 }
 
-const argsort = (): Argsort => (x, out, outer, k, inner, descending) => {
+const argsort = (): Argsort => (x, out, outer, k, m, inner, descending) => {
   const [xs, to] = [x.storage.host!, out.storage.host!]
   const order = new Int32Array(k)
   for (let o = 0; o < outer; o++) {
@@ -20,7 +20,7 @@ const argsort = (): Argsort => (x, out, outer, k, inner, descending) => {
       // Equals keep their order in both directions: the sort is stable.
       if (descending) order.sort((p, q) => ascending(xs[at + q * inner]!, xs[at + p * inner]!))
       else order.sort((p, q) => ascending(xs[at + p * inner]!, xs[at + q * inner]!))
-      for (let j = 0; j < k; j++) to[out.offset + from + j * inner] = order[j]!
+      for (let j = 0; j < m; j++) to[out.offset + (o * m + j) * inner + i] = order[j]!
     }
   }
 }

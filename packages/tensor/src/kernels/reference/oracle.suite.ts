@@ -17,12 +17,14 @@ import type {
   Copy,
   Draw,
   Fill,
+  FirstOutside,
   Grad,
   Indexed,
   Matmul,
   Nll,
   NllBackward,
   Operand,
+  Triangle,
   Unary,
   Where,
 } from '../table/operands.js'
@@ -176,6 +178,24 @@ const indexed =
     })
   }
 
+const firstOutside: FirstOutside = (x, out, extent) => {
+  const indices = Array.from({ length: x.numel }, (_, i) => hostOf(x)[x.offset + i]!)
+  const first = indices.findIndex((index) => !(index >= 0 && index < extent))
+  hostOf(out)[out.offset] = first < 0 ? x.numel : first
+}
+
+/** An element lies on diagonal number column − row. */
+const triangle =
+  (keeps: (own: number, diagonal: number) => boolean): Triangle =>
+  (x, out, outer, rows, columns, diagonal) => {
+    const shape = [outer, rows, columns]
+    const place = numbered(shape)
+    const own = { offset: 0, shape, strides: [0, -1, 1] }
+    walk(shape, [place, own], (i, on) => {
+      hostOf(out)[out.offset + i] = keeps(on, diagonal) ? hostOf(x)[x.offset + i]! : 0
+    })
+  }
+
 const NONE = unsupported('PyTorch has no such cell, or raw operations convert before')
 const cells = <K>(float32: K, float64: K | typeof NONE, int32: K | typeof NONE, bool: K | typeof NONE) => ({
   float32,
@@ -235,6 +255,9 @@ export const oracle = {
   nllBackward: cells(nllBackward, nllBackward, NONE, NONE),
   classLoss: cells(classLoss, classLoss, NONE, NONE),
   classLossBackward: cells(classLossBackward, classLossBackward, NONE, NONE),
+  firstOutside: { float32: NONE, float64: NONE, int32: firstOutside, bool: NONE },
+  tril: everywhere(triangle((own, diagonal) => own <= diagonal)),
+  triu: everywhere(triangle((own, diagonal) => own >= diagonal)),
   indexSelect: everywhere(indexed(false, true, take)),
   gather: everywhere(indexed(true, true, take)),
   scatter: everywhere(indexed(true, false, take)),

@@ -76,16 +76,19 @@ const variance: Variance = (x, out, outer, k, inner, correction, root) =>
 const before = (a: number, b: number): boolean => a < b || (!Number.isNaN(a) && Number.isNaN(b))
 
 /** An element's place is the number of those before it: equals keep their order. */
-const argsort: Argsort = (x, out, outer, k, inner, descending) =>
-  each(outer, k, inner, (read, write) => {
+const argsort: Argsort = (x, out, outer, k, m, inner, descending) =>
+  each(outer, k, inner, (read, _, single) => {
     const values = read(x)
     const precedes = (i: number, j: number): boolean => (descending ? before(values[j]!, values[i]!) : before(values[i]!, values[j]!))
     const order = values.map(() => 0)
     values.forEach((_, i) => {
       order[values.filter((_, j) => precedes(j, i) || (j < i && !precedes(i, j))).length] = i
     })
-    write(out, order)
+    const [o, i] = [Math.floor(single / inner), single % inner]
+    for (const [j, place] of order.slice(0, m).entries()) put(out, (o * m + j) * inner + i, place)
   })
+
+const flip: Rows = (x, out, outer, k, inner) => each(outer, k, inner, (read, write) => write(out, read(x).toReversed()))
 
 const softmax =
   (logarithm: boolean): Rows =>
@@ -151,6 +154,7 @@ export const rows = {
   argmax: everywhere(reduce((values) => best(values, max))),
   argmin: everywhere(reduce((values) => best(values, min))),
   argsort: everywhere(argsort),
+  flip: everywhere(flip),
   variance: real(variance),
   cumsum: real(scan(plus, 0), scan(plusInt, 0)),
   cumprod: real(scan(times, 1), scan(imul, 1)),

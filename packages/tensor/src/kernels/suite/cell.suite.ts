@@ -117,8 +117,13 @@ export class Cell {
     for (let i = 0; i < length; i++) out[i] = this.#number(dtype)
     if (!special) return out
     const values = SPECIAL[dtype].filter((v) => !this.isLeftOut(v))
-    if (length >= values.length) for (let i = 0; i < values.length; i++) out[Math.floor(this.random() * length)] = values[i]!
-    else if (length > 0 && values.length > 0 && this.random() < 0.5) out[0] = values[Math.floor(this.random() * values.length)]!
+    if (length >= values.length) {
+      // Each in a place of its own, so that none is lost.
+      const [first, step] = [floor(this.random() * length), floor(length / values.length)]
+      for (let i = 0; i < values.length; i++) out[(first + i * step) % length] = values[i]!
+    }
+    if (length > 0 && length < values.length && values.length > 0 && this.random() < 0.5)
+      out[0] = values[Math.floor(this.random() * values.length)]!
     return out
   }
 

@@ -1,6 +1,6 @@
 /** Kernels that read and write at indices. */
 
-import type { ClassLoss, ClassLossBackward, Indexed, Nll, NllBackward } from '../table/operands.js'
+import type { ClassLoss, ClassLossBackward, FirstOutside, Indexed, Nll, NllBackward } from '../table/operands.js'
 import type { IndexOp } from '../table/table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 import { elementsOf, operandOf } from './layouts.suite.js'
@@ -121,6 +121,21 @@ export function indexed(cell: Cell): void {
       cell.compare<K>(`[${outer}, ${rows}, ${inner}] at ${n}`, out, sums ? n : 1, scale, (k, o) =>
         k(operandOf(from, 2, shape), operandOf(index, 1, indexShape), operandOf(o, 3, outShape), outer, rows, n, inner),
       )
+    }
+  }
+}
+
+export function firstOutside(cell: Cell): void {
+  type K = FirstOutside
+  for (const n of [0, 1, 7, 100, 3000]) {
+    for (const place of [0, 5, 99, n - 1, n]) {
+      for (const outside of [-1, 40, -(2 ** 31), 2 ** 31 - 1]) {
+        const x = cell.indices(n + 3, 40)
+        if (place >= 0 && place < n) x[place + 2] = outside
+        cell.compare<K>(`${outside} at ${place} of ${n}`, cell.rubbish('int32', 6), 1, 0, (k, o) =>
+          k(operandOf(x, 2, [n]), operandOf(o, 3, [1]), 40),
+        )
+      }
     }
   }
 }

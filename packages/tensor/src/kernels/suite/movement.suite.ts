@@ -1,7 +1,7 @@
-/** Copies, conversions and fills, from and to all layouts; random numbers. */
+/** Copies, conversions and fills, from and to all layouts; triangles; random numbers. */
 
 import { DTYPES } from '../../values/dtype.js'
-import type { Copy, Draw, Fill } from '../table/operands.js'
+import type { Copy, Draw, Fill, Triangle } from '../table/operands.js'
 import type { Cell } from './cell.suite.js'
 import { broadcasting, elementsOf, laid, layouts, operandOf } from './layouts.suite.js'
 
@@ -56,5 +56,27 @@ export function draw(cell: Cell): void {
       k(words, out, 0, n)
       k(words, out, n, n)
     })
+  }
+}
+
+export function triangle(cell: Cell): void {
+  type K = Triangle
+  for (const [outer, rows, columns] of [
+    [0, 2, 2],
+    [2, 0, 3],
+    [2, 3, 0],
+    [1, 1, 1],
+    [3, 4, 5],
+    [1, 20, 7],
+    [2, 9, 140],
+  ] as const) {
+    const shape = [outer, rows, columns]
+    const n = elementsOf(shape)
+    for (const diagonal of [0, 1, -2, 200, -200]) {
+      const x = cell.values(n + 4)
+      cell.compare<K>(`[${shape}], diagonal ${diagonal}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
+        k(operandOf(x, 2, shape), operandOf(o, 3, shape), outer, rows, columns, diagonal),
+      )
+    }
   }
 }

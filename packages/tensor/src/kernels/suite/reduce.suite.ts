@@ -143,17 +143,42 @@ export function runningSums(cell: Cell): void {
 
 export function argsort(cell: Cell): void {
   type K = Argsort
-  for (const [outer, k, inner] of fibres(cell, true)) {
+  // Longer than what a selection holds at once.
+  const longer: ReturnType<typeof fibres> = cell.isSlow ? [] : [[2, 300, 1], [1, 290, 2]] // biome-ignore format: two shapes
+  for (const [outer, k, inner] of [...fibres(cell, true), ...longer]) {
     // The oracle counts, which takes k² steps.
     if (k > 300) continue
-    for (const descending of [false, true]) {
-      const n = outer * k * inner
-      const x = cell.values(n + 4)
+    for (const [descending, isSorted] of [
+      [false, false],
+      [true, false],
+      [true, true],
+    ] as const) {
+      // biome-ignore format: three cases
+      const x = cell.values(outer * k * inner + 4)
       for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
-      cell.compare<K>(`[${outer}, ${k}, ${inner}] ${descending}`, cell.rubbish('int32', n + 6), 1, 0, (kernel, o) =>
-        kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, k, inner]), outer, k, inner, descending),
-      )
+      // Each element is better than those before it, so that a selection takes all.
+      if (isSorted) x.sort()
+      for (const m of new Set([k, Math.min(k, 3), 0])) {
+        cell.compare<K>(
+          `${m} of [${outer}, ${k}, ${inner}] ${descending ? 'descending' : ''} ${isSorted ? 'of sorted' : ''}`,
+          cell.rubbish('int32', outer * m * inner + 6),
+          1,
+          0,
+          (kernel, o) => kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, m, inner]), outer, k, m, inner, descending),
+        )
+      }
     }
+  }
+}
+
+export function flip(cell: Cell): void {
+  type K = Rows
+  for (const [outer, k, inner] of fibres(cell, true)) {
+    const n = outer * k * inner
+    const x = cell.values(n + 4)
+    cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), 1, 0, (kernel, o) =>
+      kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, k, inner]), outer, k, inner),
+    )
   }
 }
 

@@ -350,7 +350,9 @@ describe.each<[string, Backend]>([
       for (const op of ['sum', 'prod'] as const) dense(op, [n, inner], [at(shape)], ([x], out) => kernel(op)(x!, out, n, k, inner))
       for (const op of ['cumsum', 'softmax'] as const) dense(op, shape, [at(shape)], ([x], out) => kernel(op)(x!, out, n, k, inner))
       if (k > 0) dense('argmax', [n, inner], [at(shape)], ([x], out) => kernel('argmax')(x!, out, n, k, inner), 'int32')
-      dense('argsort', shape, [at(shape)], ([x], out) => kernel('argsort')(x!, out, n, k, inner, true), 'int32')
+      dense('argsort', shape, [at(shape)], ([x], out) => kernel('argsort')(x!, out, n, k, k, inner, true), 'int32')
+      dense('flip', shape, [at(shape)], ([x], out) => kernel('flip')(x!, out, n, k, inner))
+      dense('triu', shape, [at(shape)], ([x], out) => kernel('triu')(x!, out, n, k, inner, 1))
       dense('variance', [n, inner], [at(shape)], ([x], out) => kernel('variance')(x!, out, n, k, inner, 1, true))
       const back = kernel('softmaxBackward')
       dense('softmaxBackward', shape, [at(shape), at(shape)], ([g, y], out) => back(g!, y!, out, n, k, inner))
@@ -359,6 +361,7 @@ describe.each<[string, Backend]>([
   })
 
   test('indices and classes', () => {
+    dense('firstOutside', [1], [indices([5], 4)], ([i], out) => kernel('firstOutside', 'int32')(i!, out, 2), 'int32')
     dense('indexSelect', [2, 5, 3], [at([2, 4, 3]), indices([5], 4)], ([x, i], out) => kernel('indexSelect')(x!, i!, out, 2, 4, 5, 3))
     dense('gather', [2, 5, 3], [at([2, 4, 3]), indices([2, 5, 3], 4)], ([x, i], out) => kernel('gather')(x!, i!, out, 2, 4, 5, 3))
     dense('indexAdd', [2, 4, 3], [at([2, 5, 3]), indices([5], 4)], ([x, i], out) => kernel('indexAdd')(x!, i!, out, 2, 4, 5, 3))

@@ -58,15 +58,20 @@ export type Draw = (words: Int32Array, out: Operand, from: number, count: number
 /** All dense; but a grad that is not is one element repeated. */
 export type Grad = (grad: Operand, x: Operand, out: Operand, p0: number, p1: number) => void
 
-/** x is dense [outer, k, inner]; out dense, [outer, inner] of reductions (`sum` over k = 0 writes zeros, `prod` ones), as x of scans and softmax. */
+/** x is dense [outer, k, inner]; out dense, [outer, inner] of reductions (`sum` over k = 0 writes zeros, `prod` ones), as x of scans, softmax and `flip`. */
 export type Rows = (x: Operand, out: Operand, outer: number, k: number, inner: number) => void
 /**
  * Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes; with `root` its square root, rounded once. out is
  * [outer, inner], dense as x; k = 0 gives NaN.
  */
 export type Variance = (x: Operand, out: Operand, outer: number, k: number, inner: number, correction: number, root: boolean) => void
-/** out [outer, k, inner] int32: the indices along k in the order of x; equals keep theirs, NaN is the greatest. All dense. */
-export type Argsort = (x: Operand, out: Operand, outer: number, k: number, inner: number, descending: boolean) => void
+/**
+ * out [outer, m, inner] int32: the first m of the indices along k in the order of x [outer, k, inner]; equals keep theirs, NaN is the greatest. All dense,
+ * m ≤ k.
+ */
+export type Argsort = (x: Operand, out: Operand, outer: number, k: number, m: number, inner: number, descending: boolean) => void
+/** out = x [outer, rows, columns], both dense, with 0 above diagonal number `diagonal` (`triu`: below it). */
+export type Triangle = (x: Operand, out: Operand, outer: number, rows: number, columns: number, diagonal: number) => void
 /**
  * Derivatives along rows, all dense: of softmax by its result y, and of a product by each of its factors x, without a division (factors may be 0). y, x and
  * out are [outer, k, inner], and so is grad, but of `prodBackward`: [outer, inner]. `prodBackward`: out = grad · Π of the other x. `cumprodBackward`:
@@ -87,6 +92,8 @@ export type NllBackward = (grad: Operand, target: Operand, out: Operand) => void
 export type ClassLoss = (x: Operand, target: Operand, out: Operand) => void
 /** out [n, classes] = grad[i] (softmax(x) − 1 at target[i]). All dense; grad of one element: the same for all. */
 export type ClassLossBackward = (grad: Operand, x: Operand, target: Operand, out: Operand) => void
+/** out [1] = the place of the first of the indices x [n], dense, that is not in 0 … extent − 1 (extent < 2³¹); n if all are. */
+export type FirstOutside = (x: Operand, out: Operand, extent: number) => void
 /**
  * Movement and sums at integer indices along the middle axis; all operands are dense. `rows` is the extent that the indices point into, n
  * how many there are.
@@ -217,6 +224,8 @@ export interface Forms {
   softmax: Rows
   variance: Variance
   argsort: Argsort
+  flip: Rows
+  triangle: Triangle
   productBackward: GradRows
   where: Where
   axpy: Axpy
@@ -228,6 +237,7 @@ export interface Forms {
   nllBackward: NllBackward
   classLoss: ClassLoss
   classLossBackward: ClassLossBackward
+  firstOutside: FirstOutside
   index: Indexed
   conv: Conv
   maxPool: MaxPool

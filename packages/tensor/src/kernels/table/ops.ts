@@ -23,6 +23,10 @@ export const OPS = {
   softmax: ['softmax', 'logSoftmax'],
   variance: ['variance'],
   argsort: ['argsort'],
+  /** The order of elements along the middle axis is reversed. */
+  flip: ['flip'],
+  /** One side of a diagonal, zeros on the other. */
+  triangle: ['tril', 'triu'],
   productBackward: ['prodBackward', 'cumprodBackward'],
   where: ['where'],
   axpy: ['axpy'],
@@ -35,6 +39,8 @@ export const OPS = {
   nllBackward: ['nllBackward'],
   classLoss: ['classLoss'],
   classLossBackward: ['classLossBackward'],
+  /** Checks indices; asked on int32 alone. */
+  firstOutside: ['firstOutside'],
   /** Reading and writing at indices. */
   index: ['indexSelect', 'gather', 'indexAdd', 'scatterAdd', 'scatter'],
   /** x, weight → y; its adjoint in x: y's gradient, weight → x's gradient; its adjoint in the weight: x, y's gradient → the weight's gradient. */

@@ -1,6 +1,6 @@
 /**
  * The wasm backend: a table of its own cells, laid over the table of the js backend, whose loops run where SIMD is not faster (bool, float64
- * functions of the engine's `Math`, movement, most of int32). Each own cell says when each of its codes runs.
+ * functions of the engine's `Math`, most of int32). Each own cell says when each of its codes runs.
  */
 import type { DType } from '../../values/dtype.js'
 import { hostUserKernels } from '../gpujs/user-kernels.js'
@@ -14,6 +14,7 @@ import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
 import type { External } from './external.js'
 import * as extremes from './extremes.js'
+import * as indexed from './indexed.js'
 import { LazyInstance } from './instance.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
@@ -25,15 +26,18 @@ import * as products from './products.js'
 import * as random from './random.js'
 import * as recurrent from './recurrent.js'
 import * as rows from './rows.js'
+import * as sorting from './sort.js'
 import * as statistics from './statistics.js'
 
 const FILES = [
   elements,
   elementwise,
   convert,
+  indexed,
   random,
   rows,
   extremes,
+  sorting,
   probabilities,
   statistics,
   products,

@@ -77,5 +77,5 @@ test('chosen by size alone, and named', () => {
   expect(backend.variantOf('matmul', 'float64', [8, 64, 64])).toBe('simd tiles (loop for small products)')
   expect(backend.variantOf('eq', 'int32', [1000])).toBe('simd')
   expect(backend.variantOf('eq', 'bool', [1000])).toBe('loop')
-  expect(backend.variantOf('copy', 'bool', [1000])).toBe('loop (simd for conversions and strides)')
+  expect(backend.variantOf('copy', 'bool', [1000])).toBe('loop (simd for conversions, strides and within the heap)')
 })

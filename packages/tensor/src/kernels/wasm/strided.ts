@@ -20,11 +20,11 @@ declare module './instance.js' {
 }
 
 /** Scratch for the operands of one call; what needs more is walked. */
-const SCRATCH_MAX = 2 ** 26
+export const SCRATCH_MAX = 2 ** 26
 /** Elements of one call of a kernel, so that it ends within the time between two pauses; a multiple of 8. */
 export const SLICE = 131_072
 /** An operand's span may be so many times the elements that are used of it, or staging would copy mostly gaps. */
-const SPAN_FACTOR_MAX = 8
+export const SPAN_FACTOR_MAX = 8
 
 /** Of a block [rows, n]: addresses, bytes between rows, and steps of the inputs (0 or 1 element), then of the output. */
 export type BlockKernel = (rows: number, n: number, pointers: Numbers, rowBytes: Numbers, steps: Numbers) => void

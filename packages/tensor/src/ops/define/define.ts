@@ -45,6 +45,8 @@ type Checks<F> = Marks<F> &
 
 export type Primitive<F> = Checks<F> & {
   readonly raw: Call<F>
+  /** Of an operation with an in-place form: writes into the first argument and returns it. Without it the form copies the result there. */
+  readonly into?: Call<F>
   /** null: the result has no gradient. */
   readonly grad: F extends (...args: infer P) => unknown ? Row<P> | null : never
   /** The name of its node, if it is another: two primitives of one operation have one name. */
@@ -99,6 +101,7 @@ interface AnyChecks {
   readonly betweenDevices?: true
   readonly looseNumbers?: true
   readonly inPlace?: true
+  readonly into?: Operation
   readonly isFunctional?: true
 }
 export type AnyRow = Row<readonly unknown[]>
@@ -147,7 +150,7 @@ function inPlaceForm(name: string, def: AnyChecks, raw: Operation): void {
   const op = `${name}_`
   const value = (ops: Ops) => (ops as unknown as Record<string, Operation>)[name]!
   const args = def.args && (['tensor', ...def.args.slice(1)] as const)
-  const write = (x: Tensor, ...rest: unknown[]) => overwrite(op, x, raw(x, ...rest))
+  const write = def.into ?? ((x: Tensor, ...rest: unknown[]) => overwrite(op, x, raw(x, ...rest)))
   operation(op, { ...def, inPlace: undefined, args }, { kind: 'in place', value, isBlind: false }, write)
 }
 

@@ -11,8 +11,9 @@ import { Tensor } from '../../tensor/tensor.js'
 import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch } from '../../values/errors.js'
 import type { Shape } from '../../values/shape.js'
-import { type Functional, primitive } from '../define/define.js'
+import { type Functional, primitive, rawOperations } from '../define/define.js'
 import { result } from '../define/formula.js'
+import { scattered } from '../parts/at-indices.js'
 import { floatingOnly } from '../parts/fibres.js'
 
 /** x [N, C, H, W], weight [O, C / groups, kH, kW] → [N, O, oH, oW]: for `conv2d` and its siblings. */
@@ -79,9 +80,10 @@ export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => re
       const blind = blindWindows(s.attrs[0], g!.device)
       const places = blind === null ? s.result(1) : ops.where(blind, 0, s.result(1))
       const grad = blind === null ? g! : ops.where(blind, 0, g!)
-      return [
-        ops.reshape(ops.scatterAdd(zeros, 1, ops.reshape(places, [planes, oh * ow]), ops.reshape(grad, [planes, oh * ow])), s.shape(0)),
-      ]
+      const [at, from] = [ops.reshape(places, [planes, oh * ow]), ops.reshape(grad, [planes, oh * ow])]
+      // Unless it is recorded, into the zeros themselves.
+      const spread = ops === rawOperations ? scattered('scatterAdd', zeros, 1, at, from, 'gradient') : ops.scatterAdd(zeros, 1, at, from)
+      return [ops.reshape(spread, s.shape(0))]
     },
   },
 })
