@@ -44,7 +44,7 @@ export const backends = [
     'backends-last-part-as-long',
     'packages/tensor/src/kernels/wasm/placement.test.ts',
     'PLACE: the same bits wherever operands lie (seed 11) layerNorm',
-    'packages/tensor/src/kernels/wasm/staged.ts',
+    'packages/tensor/src/kernels/wasm/calls/staged.ts',
     'return Math.min(this.#size, this.#x.numel - i * this.#size)',
     'return this.#size',
     'the last part of what is staged is as long as the others',
@@ -60,7 +60,7 @@ export const backends = [
   ),
   t(
     'backends-name-of-an-export',
-    'packages/tensor/src/kernels/wasm/instance.test.ts',
+    'packages/tensor/src/kernels/wasm/calls/instance.test.ts',
     'kernels.wasm exports a function of every name',
     'packages/tensor/src/kernels/elementwise/activations.ts',
     "wasm: 'silu_f32'",

@@ -1,4 +1,4 @@
-/** Masks of attention's scores, for `wasm/attention.ts`; the products and the softmax are those of `matmul.ts` and `rows.ts`. */
+/** Masks of attention's scores, for `wasm/products/attention.ts`; the products and the softmax are those of `matmul.ts` and `rows.ts`. */
 
 /**
  * Masks dense scores [rows, n] in place. `kind` 0: by nothing, 1: -∞ where the byte of `mask` is 0, 2: adds `mask`, whose rows are `maskRow` bytes apart. Then, from

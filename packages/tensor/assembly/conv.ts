@@ -1,5 +1,5 @@
 /**
- * The parts of convolutions other than matrix products, for `wasm/conv.ts`: an image's columns (im2col), their way back (col2im), and loops over
+ * The parts of convolutions other than matrix products, for `wasm/products/conv.ts`: an image's columns (im2col), their way back (col2im), and loops over
  * whole planes for depthwise convolutions, whose products would have one row. Pointers are bytes, everything else counts elements.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Convolutions as matrix products whose columns (im2col) are never written, for `wasm/direct.ts`. The image is copied once, with its padding, so that a place
+ * Convolutions as matrix products whose columns (im2col) are never written, for `wasm/products/direct.ts`. The image is copied once, with its padding, so that a place
  * that a window reads is at an offset that depends on the window's element alone: a table has it for each (channel, ky, kx). Each row of the copy is parted
  * into as many phases as the stride has steps: columns that neighbouring windows read are neighbours there, whatever the stride.
  *

@@ -1,6 +1,6 @@
 /**
  * Extremes of dense [rows, k] and their places, along rows or down columns; of bool, whether any or all are 1. Pointers are bytes. NaN wins, and −0 is less
- * than 0. For `wasm/extremes.ts`.
+ * than 0. For `wasm/rows/extremes.ts`.
  */
 
 const enum Rows { amax_rows, amin_rows }

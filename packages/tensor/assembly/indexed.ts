@@ -1,5 +1,5 @@
 /**
- * Elements at indices along the middle axis of dense operands, for `wasm/indexed.ts`: `rows` is the extent that the indices point into, n how many there are.
+ * Elements at indices along the middle axis of dense operands, for `wasm/indices/indexed.ts`: `rows` is the extent that the indices point into, n how many there are.
  * Movement is by bits. Sums are added in the order of the index, each rounded to the dtype.
  */
 import { copyRun } from './move'

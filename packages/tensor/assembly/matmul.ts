@@ -1,5 +1,5 @@
 /**
- * Matrix products in tiles of four rows and 32 bytes of columns: 4 × 8 in float32, 4 × 4 in float64. `wasm/products.ts` decides what is packed, and runs over
+ * Matrix products in tiles of four rows and 32 bytes of columns: 4 × 8 in float32, 4 × 4 in float64. `wasm/products/products.ts` decides what is packed, and runs over
  * the blocks. Pointers, panels and steps count bytes.
  *
  * out[i, j] is the plain sum over p = 0, 1, …, k - 1 in that order, each product and each sum rounded (KERNELS.md, rule DOT): blocking

@@ -1,5 +1,5 @@
 /**
- * Moves elements by their bits: strided blocks, for `wasm/strided.ts`; one element repeated, triangles and reversed rows, for `wasm/convert.ts`. Strides count
+ * Moves elements by their bits: strided blocks, for `wasm/calls/strided.ts`; one element repeated, triangles and reversed rows, for `wasm/convert.ts`. Strides count
  * bytes.
  */
 import { turn4 } from './turn'

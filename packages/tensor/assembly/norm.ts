@@ -1,5 +1,5 @@
 /**
- * Normalisation of float32 along rows, and of channels, for `wasm/norm.ts`. Statistics are sums in double; results are float32. A mean has two
+ * Normalisation of float32 along rows, and of channels, for `wasm/rows/norm.ts`. Statistics are sums in double; results are float32. A mean has two
  * parts, `high` in float32 and `low`, the rest: x − high is exact near the mean, and x − high − low has all digits.
  */
 import { addHalves, doubles } from './pairs'

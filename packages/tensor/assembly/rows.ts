@@ -1,5 +1,5 @@
 /**
- * Sums, products and variances of dense [rows, k], along rows or down columns. Pointers are bytes. For `wasm/rows.ts` and `wasm/statistics.ts`.
+ * Sums, products and variances of dense [rows, k], along rows or down columns. Pointers are bytes. For `wasm/rows/rows.ts` and `wasm/rows/statistics.ts`.
  *
  * Order along a row of floats (KERNELS.md, rule SUM): element i goes to double accumulator i mod 8 while whole groups of 8 last; the
  * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once. Products
@@ -75,7 +75,7 @@ const enum Columns { sum_columns, prod_columns }
   }
 }
 
-/** Folds a piece of a long row, n a multiple of 8, into its eight accumulators; `wasm/rows.ts` joins them. @exports f32 f64 */
+/** Folds a piece of a long row, n a multiple of 8, into its eight accumulators; `wasm/rows/rows.ts` joins them. @exports f32 f64 */
 @inline function foldGroups<T>(op: Groups, n: i32, x: usize, accumulators: usize): void {
   const products = op == Groups.prod_groups
   const two = 2 * sizeof<T>()

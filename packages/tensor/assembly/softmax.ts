@@ -1,6 +1,6 @@
 /**
  * Softmax along rows, its logarithm, their derivatives, and the loss of a row's class, of dense float32 [rows, k]. Pointers are bytes. For
- * `wasm/probabilities.ts`. Sums are double, of pairs that were added in float32.
+ * `wasm/rows/probabilities.ts`. Sums are double, of pairs that were added in float32.
  */
 import { extremeRow } from './extremes'
 import { expSeries4, LN2_HIGH, LN2_LOW, LOG2E, log4, ROUNDER } from './math'

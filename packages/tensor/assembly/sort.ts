@@ -1,5 +1,5 @@
 /**
- * Parts of sorts, for `wasm/sort.ts`. Each element becomes a pair: a key that is ordered as an integer, and its place. Pairs of four-byte keys are one u64, the
+ * Parts of sorts, for `wasm/indices/sort.ts`. Each element becomes a pair: a key that is ordered as an integer, and its place. Pairs of four-byte keys are one u64, the
  * key in the upper half; pairs of eight-byte keys are two, first the key. The sorts are stable. Pointers and steps are bytes.
  *
  * Keys: -0 is 0, and every NaN is the greatest. `flip` is all ones for a descending order: then a smaller key is a greater element.

@@ -11,7 +11,7 @@ export { heapStats, verifyHeap } from './heap/verify.js'
 export { openblasCore } from './kernels/blas/libraries.js'
 export { type Blas, openBlas } from './kernels/blas/open.js'
 export * from './kernels/table/table.js'
-export { hasKernelPause, installKernelPause } from './kernels/wasm/pause.js'
+export { hasKernelPause, installKernelPause } from './kernels/wasm/calls/pause.js'
 export { checkComputeThreads } from './kernels/wasm/threads/compute-threads.js'
 export {
   type AnyRow,

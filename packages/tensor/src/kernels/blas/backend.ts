@@ -5,9 +5,9 @@
 
 import type { Backend } from '../table/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
-import type { ExternalProduct, Matrix } from '../wasm/external.js'
-import type { KernelHeap } from '../wasm/memory.js'
-import { rowsAtOnce, worked } from '../wasm/pause.js'
+import type { ExternalProduct, Matrix } from '../wasm/calls/external.js'
+import type { KernelHeap } from '../wasm/calls/memory.js'
+import { rowsAtOnce, worked } from '../wasm/calls/pause.js'
 import { type Blas, openBlas } from './open.js'
 
 const [ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE] = [101, 111, 112]

@@ -7,12 +7,12 @@ import { BYTES_PER_ELEMENT, type DType } from '../../values/dtype.js'
 import { copy } from '../js/movement.js'
 import type { Copy, Fill, Operand, Rows, Triangle } from '../table/operands.js'
 import { stepOver } from '../table/walk.js'
-import { runDense } from './dense.js'
-import { type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
-import { by, bySize, loopsOf, type OwnCells, type Rule } from './own.js'
-import { workedElements } from './pause.js'
-import { Staged } from './staged.js'
-import { moveStrided, SCRATCH_MAX, SLICE } from './strided.js'
+import { runDense } from './calls/dense.js'
+import { type LazyInstance, SIMD_FROM, type WasmInstance } from './calls/instance.js'
+import { by, bySize, loopsOf, type OwnCells, type Rule } from './calls/own.js'
+import { workedElements } from './calls/pause.js'
+import { Staged } from './calls/staged.js'
+import { moveStrided, SCRATCH_MAX, SLICE } from './calls/strided.js'
 
 type Convert = (n: number, x: number, out: number) => void
 type Bits = 8 | 32 | 64
@@ -26,7 +26,7 @@ type ConvertExport =
   | 'convert_u8_i32'
   | 'convert_f32_f64'
   | 'convert_f64_f32'
-declare module './instance.js' {
+declare module './calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<ConvertExport, Convert>>,
       Readonly<Record<`flip_${Bits}`, Flip>>,

@@ -7,16 +7,16 @@ import { binaryRows } from '../js/elementwise.js'
 import { copy } from '../js/movement.js'
 import type { Axpy, Binary, Grad, Operand, Unary, Where } from '../table/operands.js'
 import { stepOver } from '../table/walk.js'
-import { CHUNK, COSTLY, placed, ROOM, runDense } from './dense.js'
-import { type BinaryExport, type GradientExport, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type UnaryExport } from './instance.js'
-import { by, bySize, loopsOf, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { type BlockKernel, moveStrided, runStrided, type StridedOptions, unstage } from './strided.js'
+import { CHUNK, COSTLY, placed, ROOM, runDense } from './calls/dense.js'
+import { type BinaryExport, type GradientExport, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type UnaryExport } from './calls/instance.js'
+import { by, bySize, loopsOf, type OwnCells } from './calls/own.js'
+import { workedElements } from './calls/pause.js'
+import { type BlockKernel, moveStrided, runStrided, type StridedOptions, unstage } from './calls/strided.js'
 
 type AxpyExport = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
 type Choice = [x: number, row: number, step: number]
 type WhereExport = (rows: number, n: number, cond: number, condRow: number, ...rest: [...a: Choice, ...b: Choice, out: number]) => void
-declare module './instance.js' {
+declare module './calls/instance.js' {
   interface KernelExports {
     readonly axpy_f32: AxpyExport
     readonly axpy_f64: AxpyExport

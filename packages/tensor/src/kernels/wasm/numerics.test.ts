@@ -12,7 +12,7 @@ import { erf, erfc } from '../elementwise/erf.js'
 import { operandOf } from '../suite/layouts.suite.js'
 import { OPS } from '../table/ops.js'
 import { createWasmBackend } from './backend.js'
-import { SIMD_FROM } from './instance.js'
+import { SIMD_FROM } from './calls/instance.js'
 
 const { kernels } = createWasmBackend(threadHeap)
 const SEED = 7

@@ -1,15 +1,15 @@
 /** Steps of optimizers in the wasm backend: one pass of kernels.wasm over a parameter, its gradient and its states, each used where it lies or staged. */
 import type { Operand, Step } from '../table/operands.js'
-import { CHUNK, ROOM } from './dense.js'
-import type { LazyInstance } from './instance.js'
-import { always, by, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { SLICE, stage, unstage } from './strided.js'
+import { CHUNK, ROOM } from './calls/dense.js'
+import type { LazyInstance } from './calls/instance.js'
+import { always, by, type OwnCells } from './calls/own.js'
+import { workedElements } from './calls/pause.js'
+import { SLICE, stage, unstage } from './calls/strided.js'
 
 type Name = 'sgd' | 'adam' | 'nadam' | 'adamax' | 'rmsprop' | 'adagrad' | 'adadelta'
 type Addresses = readonly [grad: number, first: number, second: number, third: number, p: number]
 type StepExport = (n: number, ...rest: [...Addresses, ...numbers: readonly number[]]) => void
-declare module './instance.js' {
+declare module './calls/instance.js' {
   interface KernelExports extends Readonly<Record<`${Name}_step_${'f32' | 'f64'}`, StepExport>> {}
 }
 

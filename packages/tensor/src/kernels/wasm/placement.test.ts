@@ -9,7 +9,7 @@ import { operandOf } from '../suite/layouts.suite.js'
 import type { Fill, Operand } from '../table/operands.js'
 import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
-import type { KernelHeap } from './memory.js'
+import type { KernelHeap } from './calls/memory.js'
 
 declare const WebAssembly: { Memory: new (limits: object) => KernelHeap['memory'] }
 

@@ -1,15 +1,15 @@
 /** Pooling of float32 in the wasm backend: as many planes at a time as stay in the first-level cache, in slices of rows of the result. */
 import type { PoolGeometry } from '../table/neural.js'
 import type { AvgPool, MaxPool } from '../table/operands.js'
-import type { LazyInstance, Plane } from './instance.js'
-import { always, by, type OwnCells } from './own.js'
-import { worked } from './pause.js'
-import { Staged } from './staged.js'
+import type { LazyInstance, Plane } from './calls/instance.js'
+import { always, by, type OwnCells } from './calls/own.js'
+import { worked } from './calls/pause.js'
+import { Staged } from './calls/staged.js'
 
 type Average = (
   ...args: [...Plane, includePad: number, divisor: number, ow: number, oy0: number, oy1: number, x: number, out: number]
 ) => void
-declare module './instance.js' {
+declare module './calls/instance.js' {
   interface KernelExports {
     readonly max_pool_f32: (...args: [...Window, ow: number, oy0: number, oy1: number, x: number, out: number, places: number]) => void
     readonly avg_pool_f32: Average

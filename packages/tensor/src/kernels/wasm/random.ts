@@ -1,13 +1,13 @@
 /** Random numbers of the wasm backend, a chunk at a time; few ones by the js backend's loops, with the same bits. */
 import type { Draw } from '../table/operands.js'
-import { CHUNK, ROOM } from './dense.js'
-import { align, type LazyInstance, SIMD_FROM } from './instance.js'
-import { by, bySize, loopsOf, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { unstage } from './strided.js'
+import { CHUNK, ROOM } from './calls/dense.js'
+import { align, type LazyInstance, SIMD_FROM } from './calls/instance.js'
+import { by, bySize, loopsOf, type OwnCells } from './calls/own.js'
+import { workedElements } from './calls/pause.js'
+import { unstage } from './calls/strided.js'
 
 type Real = 'f32' | 'f64'
-declare module './instance.js' {
+declare module './calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`uniform_${Real | 'i32'}`, (n: number, words: number, out: number) => void>>,
       Readonly<Record<`normal_${Real}`, (n: number, x: number, out: number) => void>> {}

@@ -4,13 +4,13 @@
  */
 import type { Shape } from '../../values/shape.js'
 import type { GruCell, GruCellBackward, LstmCell, LstmCellBackward, Operand } from '../table/operands.js'
-import { align, type LazyInstance, type WasmInstance } from './instance.js'
-import { always, by, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { SLICE, stage, unstage } from './strided.js'
+import { align, type LazyInstance, type WasmInstance } from './calls/instance.js'
+import { always, by, type OwnCells } from './calls/own.js'
+import { workedElements } from './calls/pause.js'
+import { SLICE, stage, unstage } from './calls/strided.js'
 
 type Cell = (rows: number, width: number, from: number, to: number, ...addresses: readonly number[]) => void
-declare module './instance.js' {
+declare module './calls/instance.js' {
   interface KernelExports {
     readonly lstm_cell_f32: Cell
     readonly lstm_cell_backward_f32: Cell

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { type Worker, workerData } from 'node:worker_threads'
 import { attachThreadHeap } from '../../../heap/thread-heap.js'
 import { memoryScope, ones, rand, type Tensor } from '../../../index.js'
-import { installKernelPause } from '../pause.js'
+import { installKernelPause } from '../calls/pause.js'
 import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
 import { CHECKED, type DeathsData, END_ONE, ENDED } from './deaths.fixture.js'
 

@@ -3,10 +3,10 @@
  * outside of the memory with their gaps, gathers operands with other inner steps than 0 and 1 into scratch, and runs the kernel over blocks of
  * rows. Calls that are too small or too wide are walked row by row (`table/walk.ts`).
  */
-import type { DType, TypedArray } from '../../values/dtype.js'
-import { contiguousStrides, isContiguous, numelOf, type Shape } from '../../values/shape.js'
-import type { Operand } from '../table/operands.js'
-import { eachPlace, stridesOver } from '../table/walk.js'
+import type { DType, TypedArray } from '../../../values/dtype.js'
+import { contiguousStrides, isContiguous, numelOf, type Shape } from '../../../values/shape.js'
+import type { Operand } from '../../table/operands.js'
+import { eachPlace, stridesOver } from '../../table/walk.js'
 import { align, copyRun, type KernelExports, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
 

@@ -1,8 +1,8 @@
 /** The form of the wasm backend's own cells, made by this folder's files: a kernel, and which of its codes runs for how many elements. */
-import type { DType } from '../../values/dtype.js'
-import { jsKernels } from '../js/backend.js'
-import type { KernelMap } from '../table/operands.js'
-import type { KernelOp } from '../table/table.js'
+import type { DType } from '../../../values/dtype.js'
+import { jsKernels } from '../../js/backend.js'
+import type { KernelMap } from '../../table/operands.js'
+import type { KernelOp } from '../../table/table.js'
 import { SIMD_FROM } from './instance.js'
 
 /** Names the code that runs for so many elements of the output: what `variantOf` answers. */

@@ -2,8 +2,8 @@
  * Dense operands of kernels that go through them part by part: an operand that lies in the memory of kernels.wasm is used there, others are copied into
  * scratch, or out of it, one part at a time.
  */
-import { BYTES_PER_ELEMENT } from '../../values/dtype.js'
-import type { Operand } from '../table/operands.js'
+import { BYTES_PER_ELEMENT } from '../../../values/dtype.js'
+import type { Operand } from '../../table/operands.js'
 import { align, type WasmInstance } from './instance.js'
 import { stage, unstage } from './strided.js'
 

@@ -1,13 +1,13 @@
 /** Rule CONV of KERNELS.md: the order in which convolutions of the wasm backend add, whatever the blocks are. */
 import { expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { threadHeap } from '../../heap/thread-heap.js'
-import { allocate } from '../../values/dtype.js'
-import { operandOf } from '../suite/layouts.suite.js'
-import type { ConvGeometry } from '../table/neural.js'
-import type { Conv } from '../table/operands.js'
-import { isUnsupported } from '../table/table.js'
-import { createWasmBackend } from './backend.js'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import { allocate } from '../../../values/dtype.js'
+import { operandOf } from '../../suite/layouts.suite.js'
+import type { ConvGeometry } from '../../table/neural.js'
+import type { Conv } from '../../table/operands.js'
+import { isUnsupported } from '../../table/table.js'
+import { createWasmBackend } from '../backend.js'
 
 const { kernels } = createWasmBackend(threadHeap)
 const SEED = 17

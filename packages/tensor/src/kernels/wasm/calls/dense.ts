@@ -2,7 +2,7 @@
  * Dense calls of kernels.wasm: operands that lie in the kernels' memory are used there; others pass through scratch in chunks that stay in the first-level
  * cache. Neighbour: `strided.ts`. For the element-wise kernels of this folder.
  */
-import type { Operand } from '../table/operands.js'
+import type { Operand } from '../../table/operands.js'
 import type { WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { type BlockKernel, SLICE, stage, unstage } from './strided.js'

@@ -3,15 +3,15 @@
  * the second-level cache, and nothing of the size of all scores is ever written. The way back computes the scores again. Products and softmax are those of
  * `products.ts` and `rows.ts`, on matrices that are used where they lie, or are staged.
  */
-import type { Attention, AttentionBackward, Operand } from '../table/operands.js'
-import type { Matrix } from './external.js'
-import { align, copyRun, type LazyInstance, type WasmInstance } from './instance.js'
-import { always, by, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
+import type { Attention, AttentionBackward, Operand } from '../../table/operands.js'
+import type { Matrix } from '../calls/external.js'
+import { align, copyRun, type LazyInstance, type WasmInstance } from '../calls/instance.js'
+import { always, by, type OwnCells } from '../calls/own.js'
+import { workedElements } from '../calls/pause.js'
 import { product, productScratch } from './products.js'
 
 type MaskScores = (...args: [rows: number, n: number, scores: number, kind: number, mask: number, maskRow: number, seen: number]) => void
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports {
     readonly mask_scores_f32: MaskScores
   }

@@ -1,18 +1,18 @@
 /**
  * Variances of the wasm backend, for floats [outer, k, inner]: two passes by rule SUM (KERNELS.md), in kernels.wasm or as a loop with the same bits.
  */
-import type { ArrayOf } from '../../values/dtype.js'
-import { join, sumRow } from '../js/sum.js'
-import type { Operand, Variance } from '../table/operands.js'
-import { type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
-import { by, byInput, type OwnCells } from './own.js'
+import type { ArrayOf } from '../../../values/dtype.js'
+import { join, sumRow } from '../../js/sum.js'
+import type { Operand, Variance } from '../../table/operands.js'
+import { type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
+import { by, byInput, type OwnCells } from '../calls/own.js'
 import { CHUNK, overRows, ROOM, reduceRows } from './rows.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
 type VarianceExport = (rows: number, k: number, x: number, out: number, divisor: number, root: number) => void
 type SquaresExport = (rows: number, n: number, x: number, row: number, means: number, squares: number) => void
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`variance_rows_${'f32' | 'f64'}`, VarianceExport>>,
       Readonly<Record<`square_columns_${'f32' | 'f64'}`, SquaresExport>> {}

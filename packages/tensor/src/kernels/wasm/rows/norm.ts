@@ -1,13 +1,13 @@
 /**
  * Normalisation of float32 in the wasm backend, along rows and of channels: as many rows at a time as stay in the first-level cache, through kernels.wasm.
  */
-import type { ArrayOf } from '../../values/dtype.js'
-import { numelOf } from '../../values/shape.js'
-import { elementsOf, type Norm, type NormBackward, type Operand } from '../table/operands.js'
-import { align, type LazyInstance, type WasmInstance } from './instance.js'
-import { always, by, type OwnCells } from './own.js'
-import { worked } from './pause.js'
-import { Staged } from './staged.js'
+import type { ArrayOf } from '../../../values/dtype.js'
+import { numelOf } from '../../../values/shape.js'
+import { elementsOf, type Norm, type NormBackward, type Operand } from '../../table/operands.js'
+import { align, type LazyInstance, type WasmInstance } from '../calls/instance.js'
+import { always, by, type OwnCells } from '../calls/own.js'
+import { worked } from '../calls/pause.js'
+import { Staged } from '../calls/staged.js'
 
 type F32 = ArrayOf['float32']
 type Forward = [x: number, weight: number, bias: number, out: number, mean: number, rstd: number, sums: number]
@@ -19,7 +19,7 @@ type Backward = [
 type Channels = [rows: number, channel: number, c: number, k: number]
 type Scale = [x: number, high: number, low: number, scale: number, bias: number, out: number]
 type Slope = [g: number, x: number, mean: number, first: number, slope: number, scale: number, out: number]
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports {
     readonly layer_norm_f32: (rows: number, d: number, eps: number, ...pointers: Forward) => void
     readonly layer_norm_backward_f32: (rows: number, d: number, ...pointers: Backward) => void

@@ -1,10 +1,10 @@
 /** The instance on the heap: made when first needed, its allocator, and operands inside and outside of it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { threadHeap } from '../../heap/thread-heap.js'
-import type { Exports } from '../elementwise/definition.js'
-import { ROWS } from '../elementwise/rows.js'
-import { createWasmBackend } from './backend.js'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import type { Exports } from '../../elementwise/definition.js'
+import { ROWS } from '../../elementwise/rows.js'
+import { createWasmBackend } from '../backend.js'
 import { align, LazyInstance, WasmInstance } from './instance.js'
 
 test('nothing is made before a kernel needs it', () => {
@@ -33,8 +33,8 @@ function namesOfExports(): string[] {
   type Names = { readonly wasm?: string; readonly simd?: Exports; readonly square?: Exports }
   const rows: readonly Names[] = Object.values(ROWS).flatMap((table) => Object.values(table as object))
   const ofRows = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
-  const folder = new URL('../../../src/kernels/wasm/', import.meta.url)
-  const texts = readdirSync(folder).filter((name) => name.endsWith('.ts') && !name.includes('.test.'))
+  const folder = new URL('../../../../src/kernels/wasm/', import.meta.url)
+  const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts') && !name.includes('.test.'))
   const inFiles = texts.flatMap((name) => [
     ...readFileSync(new URL(name, folder), 'utf8').matchAll(/(?:readonly |'|\bk\.)(\w+_(?:[fiu]?\d+))\b/g),
   ])

@@ -1,14 +1,14 @@
 /** Long kernels pause, in proportion to their work, without showing in the result; short ones do not; and no kernel runs within a pause. */
 import { afterEach, expect, test } from '@jest/globals'
-import { CPU } from '../../heap/memory.js'
-import { threadHeap } from '../../heap/thread-heap.js'
-import { memoryScope, rand } from '../../index.js'
-import { Tensor } from '../../tensor/tensor.js'
-import { allocate, type TypedArray } from '../../values/dtype.js'
-import { operandOf } from '../suite/layouts.suite.js'
-import type { KernelMap } from '../table/operands.js'
-import { isUnsupported } from '../table/table.js'
-import { createWasmBackend } from './backend.js'
+import { CPU } from '../../../heap/memory.js'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import { memoryScope, rand } from '../../../index.js'
+import { Tensor } from '../../../tensor/tensor.js'
+import { allocate, type TypedArray } from '../../../values/dtype.js'
+import { operandOf } from '../../suite/layouts.suite.js'
+import type { KernelMap } from '../../table/operands.js'
+import { isUnsupported } from '../../table/table.js'
+import { createWasmBackend } from '../backend.js'
 import { installKernelPause } from './pause.js'
 
 const { kernels } = createWasmBackend(threadHeap)

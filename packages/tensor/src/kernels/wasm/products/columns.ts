@@ -6,19 +6,19 @@
  *     input     columns           = weightᵀ [K, o] · grad [o, block], then col2im       of each group
  *     weight    weight [o, K]   += grad [o, block] · columnsᵀ [block, K]
  */
-import type { ConvGeometry } from '../table/neural.js'
-import type { Matrix } from './external.js'
-import type { WasmInstance, Window } from './instance.js'
-import { worked } from './pause.js'
+import type { ConvGeometry } from '../../table/neural.js'
+import type { Matrix } from '../calls/external.js'
+import type { WasmInstance, Window } from '../calls/instance.js'
+import { worked } from '../calls/pause.js'
 import { product, productScratch } from './products.js'
-import { Staged } from './staged.js'
+import { Staged } from '../calls/staged.js'
 
 /** Forward, and the gradients of the image and of the weight. */
 export type Role = 'forward' | 'input' | 'weight'
 
 /** The image to its columns, or back. */
 type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports {
     readonly im2col_f32: Columns
     readonly im2col_f64: Columns

@@ -5,15 +5,15 @@
 import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { ownFile } from '@postgrad/base/internal'
-import type { TypedArray } from '../../values/dtype.js'
-import type { ExportsIn } from '../elementwise/definition.js'
-import type { ROWS } from '../elementwise/rows.js'
+import type { TypedArray } from '../../../values/dtype.js'
+import type { ExportsIn } from '../../elementwise/definition.js'
+import type { ROWS } from '../../elementwise/rows.js'
 import type { External, ExternalProduct } from './external.js'
 import type { KernelHeap } from './memory.js'
 import { assertNotPausing, withoutPauses } from './pause.js'
-import { type HelperCounts, onComputeThreads, sharedWork, usableCores } from './threads/compute-threads.js'
-import { type HelperScratch, HelperThreads } from './threads/helper-threads.js'
-import { Recorder, type Unit } from './threads/recorder.js'
+import { type HelperCounts, onComputeThreads, sharedWork, usableCores } from '../threads/compute-threads.js'
+import { type HelperScratch, HelperThreads } from '../threads/helper-threads.js'
+import { Recorder, type Unit } from '../threads/recorder.js'
 
 /** p0 and p1 where the function has parameters. */
 type Unary = (n: number, x: number, out: number, p0?: number, p1?: number) => void

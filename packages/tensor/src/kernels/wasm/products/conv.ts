@@ -4,19 +4,19 @@
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
-import { addBias } from '../js/conv.js'
-import type { ConvGeometry } from '../table/neural.js'
-import { type Conv, elementsOf, type Operand } from '../table/operands.js'
+import { addBias } from '../../js/conv.js'
+import type { ConvGeometry } from '../../table/neural.js'
+import { type Conv, elementsOf, type Operand } from '../../table/operands.js'
 import { byColumns, type Role, windowOf } from './columns.js'
 import { direct, directWeight } from './direct.js'
-import type { LazyInstance, WasmInstance, Window } from './instance.js'
-import { by, type OwnCells, type Rule } from './own.js'
-import { worked } from './pause.js'
+import type { LazyInstance, WasmInstance, Window } from '../calls/instance.js'
+import { by, type OwnCells, type Rule } from '../calls/own.js'
+import { worked } from '../calls/pause.js'
 import { PANEL_BYTES, product, productScratch } from './products.js'
-import { Staged } from './staged.js'
+import { Staged } from '../calls/staged.js'
 
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports {
     readonly depthwise_f32: Depthwise
     readonly depthwise_input_f32: Depthwise

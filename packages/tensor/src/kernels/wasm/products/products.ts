@@ -3,13 +3,13 @@
  * are strides. Rule DOT (KERNELS.md): each element is the sum over p in ascending order, every product and every sum rounded, in each of the
  * forms below, so that the choice between them shows in no bit.
  */
-import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import { type Factor, matmulOf, type Product, type Products } from '../table/matmul.js'
-import type { Matrix } from './external.js'
-import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from './instance.js'
-import { by, type OwnCells, type Rule } from './own.js'
-import { rowsAtOnce, worked } from './pause.js'
-import type { HelperScratch } from './threads/helper-threads.js'
+import type { ArrayOf, TypedArray } from '../../../values/dtype.js'
+import { type Factor, matmulOf, type Product, type Products } from '../../table/matmul.js'
+import type { Matrix } from '../calls/external.js'
+import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from '../calls/instance.js'
+import { by, type OwnCells, type Rule } from '../calls/own.js'
+import { rowsAtOnce, worked } from '../calls/pause.js'
+import type { HelperScratch } from '../threads/helper-threads.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 

@@ -2,13 +2,13 @@
  * Sorting of the wasm backend: each fibre becomes pairs of key and place, of which a stable radix sort takes a byte of the keys at a time, the same order as
  * `js/sort.ts` has. Where few of many are wanted, a buffer keeps the best so far and what may yet be better; a full buffer is sorted and cut.
  */
-import { BYTES_PER_ELEMENT } from '../../values/dtype.js'
-import type { Argsort } from '../table/operands.js'
-import { align, type LazyInstance, type WasmInstance } from './instance.js'
-import { always, by, loopsOf, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { Staged } from './staged.js'
-import { SCRATCH_MAX, SLICE } from './strided.js'
+import { BYTES_PER_ELEMENT } from '../../../values/dtype.js'
+import type { Argsort } from '../../table/operands.js'
+import { align, type LazyInstance, type WasmInstance } from '../calls/instance.js'
+import { always, by, loopsOf, type OwnCells } from '../calls/own.js'
+import { workedElements } from '../calls/pause.js'
+import { Staged } from '../calls/staged.js'
+import { SCRATCH_MAX, SLICE } from '../calls/strided.js'
 
 type Fibre = readonly [n: number, x: number, step: number, first: number, descending: boolean]
 type Type = 'u8' | 'i32' | 'f32' | 'f64'
@@ -23,7 +23,7 @@ interface Parts {
   readonly places: (n: number, pairs: number, out: number, step: number) => void
   readonly starts: (n: number, counts: number) => number
 }
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`sort_keys_${Type}`, Parts['keys']>>,
       Readonly<Record<`sort_better_${Type}`, Parts['better']>>,

@@ -1,8 +1,8 @@
 /** Extremes of the wasm backend and their places, for [outer, k, inner]; any and all of bool are extremes as well. An extreme has the same bits in any order. */
-import { firstBest, greater, less } from '../js/reduce.js'
-import type { Operand, Rows } from '../table/operands.js'
-import { type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
-import { by, byInput, loopsOf, type OwnCells } from './own.js'
+import { firstBest, greater, less } from '../../js/reduce.js'
+import type { Operand, Rows } from '../../table/operands.js'
+import { type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
+import { by, byInput, loopsOf, type OwnCells } from '../calls/own.js'
 import {
   CHUNK,
   type ColumnsExport,
@@ -14,13 +14,13 @@ import {
   reduceLongRows,
   reduceRows,
 } from './rows.js'
-import { unstage } from './strided.js'
+import { unstage } from '../calls/strided.js'
 
 type PlacesOfColumns = (first: number, rows: number, n: number, x: number, row: number, held: number, places: number) => void
 type Extreme = 'amax' | 'amin'
 type Place = 'argmax' | 'argmin'
 type Suffix = 'f32' | 'f64' | 'i32'
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`${Extreme}_rows_${Suffix}`, RowsExport>>,
       Readonly<Record<`${'some' | 'every'}_rows_u8`, RowsExport>>,

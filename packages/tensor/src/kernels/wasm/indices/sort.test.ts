@@ -1,12 +1,12 @@
 /** Sorts and selections that are longer than a slice, which the kernel suite does not reach: the places of the js backend, and pauses in between. */
 import { expect, test } from '@jest/globals'
-import { threadHeap } from '../../heap/thread-heap.js'
-import { Generator } from '../../values/generator.js'
-import { jsKernels } from '../js/backend.js'
-import { operandOf } from '../suite/layouts.suite.js'
-import type { Argsort } from '../table/operands.js'
-import { createWasmBackend } from './backend.js'
-import { installKernelPause } from './pause.js'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import { Generator } from '../../../values/generator.js'
+import { jsKernels } from '../../js/backend.js'
+import { operandOf } from '../../suite/layouts.suite.js'
+import type { Argsort } from '../../table/operands.js'
+import { createWasmBackend } from '../backend.js'
+import { installKernelPause } from '../calls/pause.js'
 
 const K = 150_000
 const { kernels } = createWasmBackend(threadHeap)

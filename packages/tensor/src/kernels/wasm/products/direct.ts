@@ -8,11 +8,11 @@
  *
  * Order of summation: KERNELS.md, rule CONV. Places, channels and window elements can be cut at will: a cut shows in no bit.
  */
-import type { ConvGeometry } from '../table/neural.js'
-import { align, type WasmInstance } from './instance.js'
-import { rowsAtOnce, worked } from './pause.js'
+import type { ConvGeometry } from '../../table/neural.js'
+import { align, type WasmInstance } from '../calls/instance.js'
+import { rowsAtOnce, worked } from '../calls/pause.js'
 import { depthOf, PANEL_BYTES, TILE_BYTES } from './products.js'
-import { Staged } from './staged.js'
+import { Staged } from '../calls/staged.js'
 
 type Planes = (
   ...args: [c: number, h: number, w: number, top: number, left: number, rows: number, phases: number, length: number, x: number, to: number]
@@ -22,7 +22,7 @@ type Direct = (
   ...args: [m: number, k: number, b: number, ...Image, out: number, plane: number, bias: number, first: number, tile: number, part: number]
 ) => void
 type DirectWeight = (...args: [k: number, n: number, ...Image, b: number, out: number, outRow: number, first: number, tile: number]) => void
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports {
     readonly planes_f32: Planes
     readonly planes_f64: Planes

@@ -1,11 +1,11 @@
 /** Promises of KERNELS.md about rows: digits of normalisation and of softmax, and places in rows that are longer than a chunk. */
 import { expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { threadHeap } from '../../heap/thread-heap.js'
-import { allocate } from '../../values/dtype.js'
-import { operandOf } from '../suite/layouts.suite.js'
-import type { Operand } from '../table/operands.js'
-import { createWasmBackend } from './backend.js'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import { allocate } from '../../../values/dtype.js'
+import { operandOf } from '../../suite/layouts.suite.js'
+import type { Operand } from '../../table/operands.js'
+import { createWasmBackend } from '../backend.js'
 
 const { kernels } = createWasmBackend(threadHeap)
 const SEED = 35

@@ -2,14 +2,14 @@
  * Sums and products of the wasm backend, for [outer, k, inner], and what other reductions of this folder share. The order of summation is part of the contract
  * (KERNELS.md, rule SUM), so each kernel here has two forms with the same bits: kernels.wasm, and a plain loop for small inputs.
  */
-import { allocate, type DType } from '../../values/dtype.js'
-import { join, joinProducts } from '../js/sum.js'
-import type { GradRows, Rows } from '../table/operands.js'
-import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
-import { by, byInput, loopsOf, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { Staged } from './staged.js'
-import { type Elements, SLICE, stage, unstage, viewOf } from './strided.js'
+import { allocate, type DType } from '../../../values/dtype.js'
+import { join, joinProducts } from '../../js/sum.js'
+import type { GradRows, Rows } from '../../table/operands.js'
+import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
+import { by, byInput, loopsOf, type OwnCells } from '../calls/own.js'
+import { workedElements } from '../calls/pause.js'
+import { Staged } from '../calls/staged.js'
+import { type Elements, SLICE, stage, unstage, viewOf } from '../calls/strided.js'
 
 export type RowsExport = (rows: number, k: number, x: number, out: number) => void
 /** Rows lie `row` bytes apart; they are joined to what is `held` for each of n columns. */
@@ -17,7 +17,7 @@ export type ColumnsExport = (rows: number, n: number, x: number, row: number, he
 type GroupsExport = (n: number, x: number, accumulators: number) => void
 type Fold = 'sum' | 'prod'
 type Suffix = 'f32' | 'f64' | 'i32'
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`${Fold}_rows_${Suffix}`, RowsExport>>,
       Readonly<Record<`${Fold}_groups_${'f32' | 'f64'}`, GroupsExport>>,

@@ -1,16 +1,16 @@
 /** Softmax of the wasm backend, its derivatives and the loss of classes, for float32: always kernels.wasm, because their exponentials are its polynomial. */
-import type { ArrayOf } from '../../values/dtype.js'
-import type { ClassLoss, ClassLossBackward, GradRows, Operand, Rows } from '../table/operands.js'
-import { align, type LazyInstance, type WasmInstance } from './instance.js'
-import { always, by, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
+import type { ArrayOf } from '../../../values/dtype.js'
+import type { ClassLoss, ClassLossBackward, GradRows, Operand, Rows } from '../../table/operands.js'
+import { align, type LazyInstance, type WasmInstance } from '../calls/instance.js'
+import { always, by, type OwnCells } from '../calls/own.js'
+import { workedElements } from '../calls/pause.js'
 import { CHUNK, type RowsExport } from './rows.js'
-import { Staged } from './staged.js'
-import { SLICE, stage, unstage } from './strided.js'
+import { Staged } from '../calls/staged.js'
+import { SLICE, stage, unstage } from '../calls/strided.js'
 
 type F32 = ArrayOf['float32']
 type GradRowsExport = (rows: number, k: number, g: number, y: number, out: number) => void
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports {
     readonly softmax_rows_f32: RowsExport
     readonly log_softmax_rows_f32: RowsExport

@@ -3,7 +3,7 @@
  * of a product. Kernels count the work that they have done; the hook is null unless a worker installs one. Slices never change a bit.
  */
 import assert from 'node:assert'
-import { outsideOfScopes } from '../../heap/storage.js'
+import { outsideOfScopes } from '../../../heap/storage.js'
 
 /** Multiplications with their additions between two pauses: about 1 ms of float32 products, 2 of float64. */
 const WORK_PER_PAUSE = 2 ** 24

@@ -2,18 +2,18 @@
  * Movement by indices and sums at indices of the wasm backend. Operands outside of the memory are staged whole. A few elements, and a few that are picked from
  * a large operand outside, go through the loops of `js/indexed.ts`, with the same bits.
  */
-import { BYTES_PER_ELEMENT, type DType } from '../../values/dtype.js'
-import type { FirstOutside, Indexed, Operand } from '../table/operands.js'
-import type { IndexOp } from '../table/table.js'
-import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from './instance.js'
-import { by, bySize, loopsOf, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { Staged } from './staged.js'
-import { SCRATCH_MAX, SLICE, SPAN_FACTOR_MAX, stage, unstage } from './strided.js'
+import { BYTES_PER_ELEMENT, type DType } from '../../../values/dtype.js'
+import type { FirstOutside, Indexed, Operand } from '../../table/operands.js'
+import type { IndexOp } from '../../table/table.js'
+import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
+import { by, bySize, loopsOf, type OwnCells } from '../calls/own.js'
+import { workedElements } from '../calls/pause.js'
+import { Staged } from '../calls/staged.js'
+import { SCRATCH_MAX, SLICE, SPAN_FACTOR_MAX, stage, unstage } from '../calls/strided.js'
 
 type Kernel = (outer: number, rows: number, n: number, inner: number, x: number, index: number, out: number) => void
 type IndexExport = `${'index_select' | 'gather' | 'scatter'}_${8 | 32 | 64}` | `${'index_add' | 'scatter_add'}_${'f32' | 'f64' | 'i32'}`
-declare module './instance.js' {
+declare module '../calls/instance.js' {
   interface KernelExports extends Readonly<Record<IndexExport, Kernel>> {
     readonly first_outside: (n: number, index: number, extent: number) => number
   }
