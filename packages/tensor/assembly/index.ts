@@ -4,6 +4,7 @@
  * `src/kernels/wasm/` call them.
  */
 export * from './activations'
+export * from './attention'
 export * from './conv'
 export * from './convert'
 export * from './direct'
@@ -14,7 +15,9 @@ export * from './functions'
 export * from './matmul'
 export * from './move'
 export * from './norm'
+export * from './optim'
 export * from './pool'
+export * from './recurrent'
 export * from './rows'
 export * from './select'
 export * from './softmax'

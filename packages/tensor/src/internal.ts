@@ -26,6 +26,7 @@ export {
 export * from './ops/define/formula.js'
 export { sumToShape } from './ops/parts/dims.js'
 export { detach as rawDetach, type Target } from './raw/copy.js'
+export { cellInto, stepInto } from './raw/fused.js'
 export { type BlockName, HeapRoom, HeapTransport } from './raw/heap-transport.js'
 export { OPTIMIZER_STEP, overwrite, writeCount, wrote } from './raw/inplace.js'
 export { binaryInto, binaryScalarInto, copyInto, gradInto, matmulInto, unaryInto } from './raw/into.js'

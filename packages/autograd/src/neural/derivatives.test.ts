@@ -40,6 +40,39 @@ const CASES: Readonly<Record<string, readonly AnyCase[]>> = {
   avgPoolPlanes: [c('2,4,5', (x) => operations.avgPoolPlanes(x, { ...WINDOW, includePad: 0, divisor: 0 }))],
   avgPoolSpread: [c('2,3,3', (g) => operations.avgPoolSpread(g, { ...WINDOW, includePad: 1, divisor: 0 }))],
   binaryCrossEntropy: [c('2,3; 2,3', operations.binaryCrossEntropy, (x) => Math.abs(x) * 0.3 + 0.1)],
+  attention: [
+    c('3,2; 4,2; 4,3', (q, k, v) => operations.attention(q, k, v, null, 0.7, false)),
+    c('2,1,3,2; 2,3,2; 1,3,1', (q, k, v) => operations.attention(q, k, v, null, 0.7, true)),
+    c('2,3; 2,3; 2,2', (q, k, v) =>
+      operations.attention(
+        q,
+        k,
+        v,
+        tensor([
+          [true, false],
+          [true, true],
+        ]),
+        1,
+        false,
+      ),
+    ),
+    c('2,3; 2,3; 2,2', (q, k, v) =>
+      operations.attention(
+        q,
+        k,
+        v,
+        tensor(
+          [
+            [0, 1],
+            [2, 3],
+          ],
+          { dtype: 'float64' },
+        ),
+        1,
+        false,
+      ),
+    ),
+  ],
   layerNormRows: [
     c('3,4; 4; 4', (x, w, b) => operations.layerNormRows(x, w, b, 0.1)[0]),
     c('3,4', (x) => operations.layerNormRows(x, null, null, 0.1)[0]),

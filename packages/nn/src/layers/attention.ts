@@ -1,5 +1,5 @@
 /** Multi-head attention. PyTorch: `torch.nn.MultiheadAttention`, without biases for keys and values (`add_bias_kv`, `add_zero_attn`). */
-import { dropout, linear, softmax } from '@postgrad/autograd'
+import { dropout, linear, scaledDotProductAttention, softmax } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkProbability, checkShapeIs, checkSizes } from '../module/check.js'
@@ -32,7 +32,7 @@ export interface AttentionCall {
   readonly keyPaddingMask?: Tensor | null
   /** Which positions each query does not attend to: [L, S], or [N · numHeads, L, S]. Default none. */
   readonly attnMask?: Tensor | null
-  /** Whether to return the weights of attention, too; default true. */
+  /** Whether to return the weights of attention, too; default true. Without them attention needs less memory (`scaledDotProductAttention`). */
   readonly needWeights?: boolean
   /** Whether to return the mean of the weights over the heads; default true. */
   readonly averageAttnWeights?: boolean
@@ -140,21 +140,31 @@ export class MultiheadAttention extends Module {
     const [batch, length] = q3.shape as readonly [number, number]
     const keys = k3.shape[1]!
     const [q, k, v] = this.project(q3, k3, v3).map((x) => this.split(x)) as [Tensor, Tensor, Tensor]
-    const width = this.embedDim / this.numHeads
-    let scores = q.mul(1 / Math.sqrt(width)).matmul(k.transpose(-2, -1))
-    if (attnMask !== null) scores = masked(scores, this.shapedMask(attnMask, batch, length, keys))
     if (keyPaddingMask !== null) {
       const expected = single ? [keys] : [batch, keys]
       checkShapeIs('MultiheadAttention', 'a keyPaddingMask', keyPaddingMask, expected, 'There is one entry for each key.')
-      scores = masked(scores, keyPaddingMask.reshape([batch, 1, 1, keys]))
     }
-    const shares = dropout(softmax(scores, -1), this.dropout, { training: this.training })
-    const joined = shares.matmul(v).transpose(1, 2).reshape([batch, length, this.embedDim])
-    const projected = this.outProj.forward(joined)
+    const masks = [
+      attnMask === null ? null : this.shapedMask(attnMask, batch, length, keys),
+      keyPaddingMask === null ? null : keyPaddingMask.reshape([batch, 1, 1, keys]),
+    ]
+    const mask = masks.reduce(joined, null)
+    const dropoutP = this.training ? this.dropout : 0
+    const shares = needWeights ? this.shares(q, k, mask, dropoutP) : null
+    const heads = shares?.matmul(v) ?? scaledDotProductAttention(q, k, v, { attnMask: shown(mask), dropoutP })
+    const joint = heads.transpose(1, 2).reshape([batch, length, this.embedDim])
+    const projected = this.outProj.forward(joint)
     const output = single ? projected.squeeze(0) : this.batchFirst ? projected : projected.transpose(0, 1)
-    if (!needWeights) return [output, null]
+    if (shares === null) return [output, null]
     const weights = averageAttnWeights ? shares.mean(1) : shares
     return [output, single ? weights.squeeze(0) : weights]
+  }
+
+  /** The weights of attention, [N, numHeads, L, S]. */
+  private shares(q: Tensor, k: Tensor, mask: Tensor | null, dropoutP: number): Tensor {
+    const scores = q.mul(1 / Math.sqrt(this.embedDim / this.numHeads)).matmul(k.transpose(-2, -1))
+    const masked = mask === null ? scores : mask.dtype === 'bool' ? mask.where(Number.NEGATIVE_INFINITY, scores) : scores.add(mask)
+    return dropout(softmax(masked, -1), dropoutP)
   }
 
   /** Each [N, positions, embedDim]. */
@@ -206,9 +216,18 @@ export class MultiheadAttention extends Module {
   }
 }
 
-/** mask broadcasts to the scores. */
-function masked(scores: Tensor, mask: Tensor): Tensor {
-  if (mask.dtype === 'bool') return mask.where(Number.NEGATIVE_INFINITY, scores)
-  if (isFloating(mask.dtype)) return scores.add(mask)
-  throw dtypeMismatch('MultiheadAttention', 'a mask of bool or of floating point', mask.dtype, 'Compare first, as in ne(mask, 0).')
+/** Two masks as one: of bool if both are, and else of numbers to be added. @throws DTYPE_MISMATCH */
+function joined(first: Tensor | null, second: Tensor | null): Tensor | null {
+  if (second === null) return first
+  if (second.dtype !== 'bool' && !isFloating(second.dtype)) {
+    throw dtypeMismatch('MultiheadAttention', 'a mask of bool or of floating point', second.dtype, 'Compare first, as in ne(mask, 0).')
+  }
+  if (first === null) return second
+  if (first.dtype === 'bool') return second.dtype === 'bool' ? first.logicalOr(second) : first.where(Number.NEGATIVE_INFINITY, second)
+  return second.dtype === 'bool' ? second.where(Number.NEGATIVE_INFINITY, first) : first.add(second)
+}
+
+/** As scaledDotProductAttention takes a mask: a bool one is true where a position takes part. */
+function shown(mask: Tensor | null): Tensor | null {
+  return mask?.dtype === 'bool' ? mask.logicalNot() : mask
 }

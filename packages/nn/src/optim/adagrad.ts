@@ -6,7 +6,7 @@
  *     p ← p − lr / (1 + (t − 1) · lrDecay) · g / (√s + eps)
  */
 import { full, type Tensor } from '@postgrad/tensor'
-import { addSparse_, coalesce, isSparse, raw } from '@postgrad/tensor/internal'
+import { addSparse_, coalesce, isSparse, raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, direction, inPieces, rootPlus, rowsLike } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -75,11 +75,12 @@ export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
       state.step++
       return
     }
+    state.step++
+    if (stepInto('adagradStep', p, grad, [state.sum], [rate, 1, weightDecay, maximize ? 1 : 0, eps])) return
     inPieces([p, grad, state.sum], (p, grad, sum) => {
       const g = direction(p, grad, maximize, weightDecay)
       raw.add_(sum, raw.mul(g, g))
       addQuotient_(p, g, rootPlus(sum, eps), rate)
     })
-    state.step++
   }
 }

@@ -8,7 +8,7 @@
  *     p ← p − lr / (1 − β₁ᵗ) · m / (√(v̂ / (1 − β₂ᵗ)) + eps)
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -66,18 +66,23 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
   }
 
   protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
-    this.descend(p, grad, settings, settings.weightDecay)
+    this.descend(p, grad, settings, settings.weightDecay, 1)
   }
 
-  protected descend(p: Tensor, grad: Tensor, { lr, betas, eps, amsgrad, maximize }: AdamSettings, weightDecay: number): void {
+  /** @param factor p is multiplied by it first */
+  protected descend(p: Tensor, grad: Tensor, settings: AdamSettings, weightDecay: number, factor: number): void {
+    const { lr, betas, eps, amsgrad, maximize } = settings
     const state = this.stateOf(p, () => ({ step: 0, expAvg: zerosLike(p), expAvgSq: zerosLike(p) }))
     state.step++
     if (amsgrad) state.maxExpAvgSq ??= zerosLike(p)
     // Both corrections are numbers: taking the second one out of the root's quotient saves a pass over the parameter.
     const root = Math.sqrt(1 - betas[1] ** state.step)
     const rate = (-lr * root) / (1 - betas[0] ** state.step)
-    const largest = amsgrad ? [state.maxExpAvgSq!] : []
-    inPieces([p, grad, state.expAvg, state.expAvgSq, ...largest], (p, grad, first, second, largest) => {
+    const states = [state.expAvg, state.expAvgSq, ...(amsgrad ? [state.maxExpAvgSq!] : [])]
+    const own = [betas[0], 1 - betas[0], betas[1], 1 - betas[1], eps * root]
+    if (stepInto('adamStep', p, grad, states, [rate, factor, weightDecay, maximize ? 1 : 0, ...own])) return
+    if (factor !== 1) raw.mul_(p, factor)
+    inPieces([p, grad, ...states], (p, grad, first, second, largest) => {
       const g = direction(p, grad, maximize, weightDecay)
       decay_(first, g, betas[0])
       decaySquare_(second, g, betas[1])
@@ -107,7 +112,6 @@ export class AdamW extends Adam {
   }
 
   protected override update(p: Tensor, grad: Tensor, settings: AdamSettings): void {
-    if (settings.weightDecay !== 0) raw.mul_(p, 1 - settings.lr * settings.weightDecay)
-    this.descend(p, grad, settings, 0)
+    this.descend(p, grad, settings, 0, settings.weightDecay === 0 ? 1 : 1 - settings.lr * settings.weightDecay)
   }
 }

@@ -9,7 +9,7 @@
  *     p ← p − lr · (momentum > 0 ? b : d)
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -74,6 +74,9 @@ export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
     if (centered) state.gradAvg ??= zerosLike(p)
     // The buffer may begin late: a schedule may have raised the momentum from 0.
     if (momentum !== 0) state.momentumBuffer ??= zerosLike(p)
+    const states = [state.squareAvg, centered ? state.gradAvg! : null, momentum === 0 ? null : state.momentumBuffer!]
+    const own = [alpha, 1 - alpha, eps, momentum]
+    if (stepInto('rmspropStep', p, grad, states, [-lr, 1, weightDecay, maximize ? 1 : 0, ...own])) return
     const average = centered ? [state.gradAvg!] : []
     const buffer = momentum === 0 ? [] : [state.momentumBuffer!]
     inPieces([p, grad, state.squareAvg, ...average, ...buffer], (p, grad, square, ...more) => {

@@ -6,7 +6,7 @@
  *     p ← p − lr · (nesterov ? g + momentum · v : v)
  */
 import { type Tensor, zerosLike } from '@postgrad/tensor'
-import { addSparse_, isSparse, raw } from '@postgrad/tensor/internal'
+import { addSparse_, isSparse, raw, stepInto } from '@postgrad/tensor/internal'
 import { direction, inPieces } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
@@ -76,12 +76,15 @@ export class SGD extends OptimizerBase<SGDSettings, SGDState> {
       return
     }
     if (momentum === 0) {
+      if (stepInto('sgdStep', p, grad, [], [-lr, 1, weightDecay, maximize ? 1 : 0])) return
       inPieces([p, grad], (p, grad) => raw.add_(p, direction(p, grad, maximize, weightDecay), -lr))
       return
     }
     const state = this.stateOf(p, () => ({}))
     const isFirst = state.momentumBuffer === undefined
     state.momentumBuffer ??= zerosLike(p)
+    const own = [momentum, 1 - dampening, isFirst ? 1 : 0, nesterov ? 1 : 0]
+    if (stepInto('sgdStep', p, grad, [state.momentumBuffer], [-lr, 1, weightDecay, maximize ? 1 : 0, ...own])) return
     inPieces([p, grad, state.momentumBuffer], (p, grad, v) => {
       const g = direction(p, grad, maximize, weightDecay)
       if (isFirst) raw.copy_(v, g)

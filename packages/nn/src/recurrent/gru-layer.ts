@@ -12,7 +12,7 @@
 import { isGradEnabled, stack } from '@postgrad/autograd'
 import { defineInnerFunction } from '@postgrad/autograd/internal'
 import { Tensor } from '@postgrad/tensor'
-import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
+import { binaryInto, cellInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
 import { flatSteps, inPlaces, part, recordedGradients, States, stepOrder } from './step-math.js'
 
 /** Steps as recorded operations. */
@@ -48,11 +48,13 @@ export const gruLayer = defineInnerFunction({
     /** r, z, q, n of each step. */
     const made = Tensor.uninitialized(h.dtype, [length, 4, batch, width], h.storage.memory)
     const u = Tensor.uninitialized(h.dtype, [batch, 3 * width], h.storage.memory)
+    const dense = raw.contiguous(bias)
     const rows = raw.expand(bias, [batch, width])
     for (const t of stepOrder(length, reverse)) {
-      const [r, z, q, n] = parts(made, t)
-      const a = raw.select(inputs, 0, t)
+      const [a, step] = [raw.select(inputs, 0, t), raw.select(made, 0, t)]
       matmulInto(hs.before(t), recurrent, u)
+      if (cellInto('gruCell', u, a, dense, hs.before(t), step, hs.after(t))) continue
+      const [r, z, q, n] = parts(step)
       binaryInto('add', part(a, 0, width), part(u, 0, width), r)
       unaryInto('sigmoid', r, r)
       binaryInto('add', part(a, 1, width), part(u, 1, width), z)
@@ -83,15 +85,21 @@ export const gruLayer = defineInnerFunction({
     }
     const [length, batch, width] = dOutput.shape as readonly [number, number, number]
     const hs = new States(all, reverse)
+    const dense = raw.contiguous(dOutput)
     const dInputs = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width], h0.storage.memory)
     const dRecurrent = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width], h0.storage.memory)
     const dh = Tensor.empty(h0.dtype, h0.shape, h0.storage.memory)
     const [d, direct, dn] = [0, 1, 2].map(() => Tensor.uninitialized(h0.dtype, h0.shape, h0.storage.memory)) as [Tensor, Tensor, Tensor]
     for (const t of stepOrder(length, !reverse)) {
-      const [r, z, q, n] = parts(made, t)
-      const dA = raw.select(dInputs, 0, t)
-      const dU = raw.select(dRecurrent, 0, t)
-      binaryInto('add', dh, raw.select(dOutput, 0, t), dh)
+      const [dA, dU] = [raw.select(dInputs, 0, t), raw.select(dRecurrent, 0, t)]
+      const [grad, step] = [raw.select(dense, 0, t), raw.select(made, 0, t)]
+      if (cellInto('gruCellBackward', grad, dh, step, hs.before(t), dA, dU, direct)) {
+        matmulInto(dU, weightHh, dh)
+        binaryInto('add', dh, direct, dh)
+        continue
+      }
+      const [r, z, q, n] = parts(step)
+      binaryInto('add', dh, grad, dh)
       binaryInto('mul', dh, z, direct)
       binaryInto('sub', hs.before(t), n, d)
       binaryInto('mul', dh, d, d)
@@ -117,9 +125,8 @@ export const gruLayer = defineInnerFunction({
 
 type Four = [Tensor, Tensor, Tensor, Tensor]
 
-/** Those of step t, [N, H] each. */
-function parts(made: Tensor, t: number): [r: Tensor, z: Tensor, q: Tensor, n: Tensor] {
-  const step = raw.select(made, 0, t)
+/** Those of one step, [N, H] each. */
+function parts(step: Tensor): [r: Tensor, z: Tensor, q: Tensor, n: Tensor] {
   const of = (k: number) => raw.select(step, 0, k)
   return [of(0), of(1), of(2), of(3)]
 }

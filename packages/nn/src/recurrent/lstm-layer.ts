@@ -10,7 +10,7 @@
 import { isGradEnabled, stack } from '@postgrad/autograd'
 import { defineInnerFunction } from '@postgrad/autograd/internal'
 import { Tensor } from '@postgrad/tensor'
-import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
+import { binaryInto, cellInto, gradInto, matmulInto, raw, unaryInto } from '@postgrad/tensor/internal'
 import { flatSteps, inPlaces, part, recordedGradients, States, stepOrder } from './step-math.js'
 
 /** Steps as recorded operations. */
@@ -49,9 +49,11 @@ export const lstmLayer = defineInnerFunction({
     const gates = [0, 1, 2, 3].map((k) => part(a, k, width))
     const product = Tensor.uninitialized(c.dtype, [batch, width], c.storage.memory)
     for (const t of stepOrder(length, reverse)) {
-      const [i, f, g, o, squashed] = parts(made, t)
       matmulInto(hs.before(t), recurrent, a)
-      binaryInto('add', a, raw.select(inputs, 0, t), a)
+      const [x, step] = [raw.select(inputs, 0, t), raw.select(made, 0, t)]
+      if (cellInto('lstmCell', a, x, cs.before(t), step, cs.after(t), hs.after(t))) continue
+      const [i, f, g, o, squashed] = parts(step)
+      binaryInto('add', a, x, a)
       unaryInto('sigmoid', gates[0]!, i)
       unaryInto('sigmoid', gates[1]!, f)
       unaryInto('tanh', gates[2]!, g)
@@ -86,11 +88,16 @@ export const lstmLayer = defineInnerFunction({
     const dGates = Tensor.uninitialized(c0.dtype, [length, batch, 4 * width], c0.storage.memory)
     const dh = Tensor.empty(c0.dtype, c0.shape, c0.storage.memory)
     const dc = raw.clone(dLast)
+    const dense = raw.contiguous(dOutput)
     const d = Tensor.uninitialized(c0.dtype, c0.shape, c0.storage.memory)
     for (const t of stepOrder(length, !reverse)) {
-      const [i, f, g, o, squashed] = parts(made, t)
-      const dA = raw.select(dGates, 0, t)
-      binaryInto('add', dh, raw.select(dOutput, 0, t), dh)
+      const [dA, grad, step] = [raw.select(dGates, 0, t), raw.select(dense, 0, t), raw.select(made, 0, t)]
+      if (cellInto('lstmCellBackward', grad, dh, step, cs.before(t), dc, dA)) {
+        matmulInto(dA, weightHh, dh)
+        continue
+      }
+      const [i, f, g, o, squashed] = parts(step)
+      binaryInto('add', dh, grad, dh)
       // Each gate: the gradient of its value, then of what went into it, to its place in dA.
       binaryInto('mul', dh, squashed, d)
       gradInto('sigmoidBackward', d, o, d)
@@ -117,9 +124,8 @@ export const lstmLayer = defineInnerFunction({
 
 type Four = [Tensor, Tensor, Tensor, Tensor]
 
-/** Those of step t, [N, H] each. */
-function parts(made: Tensor, t: number): [i: Tensor, f: Tensor, g: Tensor, o: Tensor, squashed: Tensor] {
-  const step = raw.select(made, 0, t)
+/** Those of one step, [N, H] each. */
+function parts(step: Tensor): [i: Tensor, f: Tensor, g: Tensor, o: Tensor, squashed: Tensor] {
   const of = (k: number) => raw.select(step, 0, k)
   return [of(0), of(1), of(2), of(3), of(4)]
 }

@@ -10,6 +10,7 @@ import { DTYPES, type DType } from '../values/dtype.js'
 import { oracle } from './reference/oracle.suite.js'
 import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
+import { attention, cellOf, step } from './suite/fused.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
 import { classLoss, classLossBackward, indexed, nll, nllBackward } from './suite/indexing.suite.js'
 import { matmul } from './suite/matmul.suite.js'
@@ -58,6 +59,9 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   ...each(['avgPool2d', 'avgPool2dBackward'], avgPool),
   ...each(['layerNorm', 'layerNormBackward'], layerNorm),
   ...each(['channelNorm', 'channelNormBackward'], channelNorm),
+  ...each(OPS.step, step),
+  ...each(['lstmCell', 'lstmCellBackward', 'gruCell', 'gruCellBackward'], cellOf),
+  ...each(['attention', 'attentionBackward'], attention),
 }
 
 export function kernelSuite(name: string, create: () => Backend, options: KernelSuiteOptions): void {

@@ -2,14 +2,16 @@
 import { contiguous } from '../raw/copy.js'
 import { checkedIndices, wholeIndices } from '../raw/indices.js'
 import { elementsOf } from '../tensor/bytes.js'
-import { arange, filledAt, rand } from '../tensor/create.js'
-import { type Device, kernelsFor } from '../tensor/device.js'
+import { filledAt, rand } from '../tensor/create.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AttentionOptions, DropoutOptions, EmbeddingBagOptions, EmbedOptions } from '../values/options-neural.js'
 import { numelOf } from '../values/shape.js'
 import { composite, type Functional, type Ops, primitive, rawOperations } from './define/define.js'
+import { isAttended } from './inner/attention.js'
+import { sharesOf } from './parts/attention.js'
 import { sumToShape } from './parts/dims.js'
 
 /**
@@ -71,7 +73,7 @@ export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOption
 
 /**
  * softmax(Q Kᵀ · scale) V of query [..., L, E], key [..., S, E] and value [..., S, V] → [..., L, V]. `scale` is 1 / √E by default. A bool mask is true where a
- * position takes part. PyTorch: `torch.nn.functional.scaled_dot_product_attention`.
+ * position takes part. In float32 and without dropout no tensor of all scores is made, unless the mask requires grad. PyTorch: `torch.nn.functional.scaled_dot_product_attention`.
  * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are integers; INVALID_ARGUMENT if both `isCausal` and `attnMask` are
  * given
  * @example scaledDotProductAttention(zeros([2, 4]), zeros([2, 4]), tensor([[2], [4]]), { isCausal: true }) // [[2], [3]]: the mean of what each position sees
@@ -96,11 +98,10 @@ export const scaledDotProductAttention: Functional<
         )
       }
       if (isCausal && attnMask !== null) throw invalidArgument(op, 'isCausal or an attnMask', 'both', 'Combine them in one mask.')
-      const scores = ops.mul(ops.matmul(query, ops.transpose(key, -2, -1)), scale ?? 1 / Math.sqrt(query.shape.at(-1)!))
-      const mask = isCausal ? causal(ops, query.shape.at(-2)!, key.shape.at(-2)!, query.device) : attnMask
-      const masked =
-        mask === null ? scores : mask.dtype === 'bool' ? ops.where(mask, scores, Number.NEGATIVE_INFINITY) : ops.add(scores, mask)
-      const shares = ops.dropout(ops.softmax(masked, -1), dropoutP, generator === undefined ? {} : { generator })
+      const factor = scale ?? 1 / Math.sqrt(query.shape.at(-1)!)
+      if (dropoutP === 0 && isAttended(query, key, value, attnMask)) return ops.attention(query, key, value, attnMask, factor, isCausal)
+      const all = sharesOf(ops, ops.mul(query, factor), key, attnMask, isCausal)
+      const shares = ops.dropout(all, dropoutP, generator === undefined ? {} : { generator })
       return ops.matmul(shares, value)
     },
 })
@@ -273,11 +274,6 @@ function int32(array: Int32Array, shape: readonly number[], beside: Tensor): Ten
 
 function elements(x: Tensor): Int32Array {
   return elementsOf(x, 'embeddingBag') as Int32Array
-}
-
-function causal(ops: Ops, queries: number, keys: number, device: Device): Tensor {
-  // In float32, which every device compares.
-  return ops.ge(ops.unsqueeze(arange(queries, { device }), 1), arange(keys, { device }))
 }
 
 function largest(ops: Ops, rows: Tensor, flat: Tensor, bagOf: Int32Array, bags: number, padding: number): Tensor {

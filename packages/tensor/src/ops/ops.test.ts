@@ -15,7 +15,7 @@ opsSuite('js', () => device('js'), { tolerance })
 test('the golden set covers every operation', () => {
   const covered = new Set(goldenCases().map((c) => c.op))
   // Parts of public operations, whose cases go through them.
-  const parts = ['powNumber', 'powTensor', 'trueDivide', 'truncDivide', 'toFrom', 'arrived', 'filled', 'zeroed', 'copied']
+  const parts = ['powNumber', 'powTensor', 'trueDivide', 'truncDivide', 'attention', 'toFrom', 'arrived', 'filled', 'zeroed', 'copied']
   parts.push('embeddingAt', 'nllLossRows', 'crossEntropyRows', 'orderedSum')
   expect(Object.keys(CALLS).filter((op) => !covered.has(op))).toEqual(parts)
 })

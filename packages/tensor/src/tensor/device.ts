@@ -7,7 +7,8 @@ import { currentScope, inSpan, tracerOf, tracing, withScope } from '@postgrad/ba
 import { CPU, type Memory, type MemoryStats, noteDevice } from '../heap/memory.js'
 import { BACKENDS, type BackendSpec } from '../kernels/backends.js'
 import type { Backend } from '../kernels/table/backend.js'
-import { ELEMENT_WISE, type KernelTable, type Operand } from '../kernels/table/operands.js'
+import { ELEMENT_WISE, type KernelMap, type KernelTable, type Operand } from '../kernels/table/operands.js'
+import type { FusedOp } from '../kernels/table/ops.js'
 import { type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
@@ -218,6 +219,12 @@ export function kernelsAt(home: Memory): KernelTable {
 /** Those of another worker of this thread may be the ones that are traced. */
 function kernelsOfTraced(device: Device): KernelTable {
   return tracerOf(currentScope().worker) === null ? device.kernels : tracedKernels(device)
+}
+
+/** The fused kernel for this operand, or null where the device has none and the operations that the kernel is made of run instead. */
+export function fusedKernel<Op extends FusedOp>(op: Op, x: Operand): KernelMap[Op] | null {
+  const entry = computing(x.storage.memory).implementation.kernels[op][x.dtype]
+  return isUnsupported(entry) ? null : (kernelsFor(x)[op][x.dtype] as KernelMap[Op])
 }
 
 function tableOf(cell: (op: KernelOp, dtype: DType) => object): KernelTable {

@@ -15,6 +15,7 @@ import { Tensor } from './tensor.js'
 export { derivative } from '../ops/define/derivative.suite.js'
 export { gpujsDevice } from './gpujs-device.suite.js'
 export { residentDevice } from './resident-device.suite.js'
+export { unfusedDevice } from './unfused-device.suite.js'
 
 export type Json = number | string | null | boolean | readonly Json[] | { readonly [key: string]: Json }
 

@@ -6,7 +6,8 @@ import assert from 'node:assert/strict'
 import type { Buffers, Memory, MemoryStats } from '../heap/memory.js'
 import type { Backend } from '../kernels/table/backend.js'
 import type { KernelTable, Operand, UserKernels } from '../kernels/table/operands.js'
-import { KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
+import { FUSED_OPS } from '../kernels/table/ops.js'
+import { isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import { DTYPES, type DType, type TypedArray, viewOn } from '../values/dtype.js'
 import { indexOutOfRange } from '../values/errors.js'
 import { addDevice, Device, device } from './device.js'
@@ -156,7 +157,11 @@ class ResidentBackend implements Backend {
     this.#memory = memory
     this.label = memory.name
     const { kernels, implementation } = device('js')
-    const cell = (op: KernelOp, dtype: DType) => this.#late(op, kernels[op][dtype] as Run)
+    // Fused kernels are lacking: their callers look for them.
+    const cell = (op: KernelOp, dtype: DType) => {
+      const entry = implementation.kernels[op][dtype]
+      return isUnsupported(entry) && (FUSED_OPS as readonly string[]).includes(op) ? entry : this.#late(op, kernels[op][dtype] as Run)
+    }
     this.kernels = Object.fromEntries(
       KERNEL_OPS.map((op) => [op, Object.fromEntries(DTYPES.map((dtype) => [dtype, cell(op, dtype)]))]),
     ) as unknown as KernelTable

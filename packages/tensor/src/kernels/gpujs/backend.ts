@@ -2,9 +2,11 @@
  * The gpujs backend: the cells of this folder's files, and the reasons for missing ones. gpu.js computes in float32
  * only; the js backend's loops move data (copy, fill, conversion, elements at indices), for all types.
  */
+import { fusedCells } from '../js/cells.js'
 import { moves } from '../js/indexed.js'
 import { cells as copies } from '../js/movement.js'
 import type { Backend, KernelCells } from '../table/backend.js'
+import { FUSED_OPS } from '../table/ops.js'
 import type { BackendName } from '../table/table.js'
 import { KernelCompiler } from './compiler.js'
 import * as elementwise from './elementwise.js'
@@ -30,5 +32,12 @@ const movement = { ...copies, ...moves }
 export const MOVEMENT: ReadonlySet<string> = new Set(Object.keys(movement))
 
 function createTable(gpu: KernelCompiler): KernelCells {
-  return { ...elementwise.cells(gpu), ...movement, ...rows.cells(gpu), ...products.cells(gpu), ...neural.cells(gpu) }
+  return {
+    ...elementwise.cells(gpu),
+    ...movement,
+    ...rows.cells(gpu),
+    ...products.cells(gpu),
+    ...neural.cells(gpu),
+    ...fusedCells(FUSED_OPS),
+  }
 }

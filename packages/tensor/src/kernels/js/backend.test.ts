@@ -2,6 +2,7 @@
 
 import { hostUserKernels } from '../gpujs/user-kernels.js'
 import { kernelSuite } from '../kernel.suite.js'
+import { FUSED_OPS } from '../table/ops.js'
 import type { KernelOp } from '../table/table.js'
 import { createJsBackend } from './backend.js'
 
@@ -12,7 +13,10 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   ...(['layerNorm', 'layerNormBackward', 'channelNorm', 'channelNormBackward'] as const),
 ])
 
+const FUSED: ReadonlySet<KernelOp> = new Set(FUSED_OPS)
+
 kernelSuite('js', () => createJsBackend(hostUserKernels()), {
   seed: 20261128,
   exact: (op, dtype) => !APPROXIMATE.has(op) || dtype === 'int32',
+  lacks: (op) => FUSED.has(op),
 })

@@ -4,6 +4,8 @@
  */
 import type { Backend, KernelCells } from '../table/backend.js'
 import type { UserKernels } from '../table/operands.js'
+import { FUSED_OPS } from '../table/ops.js'
+import { fusedCells } from './cells.js'
 import * as conv from './conv.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
@@ -40,4 +42,5 @@ export const jsKernels: KernelCells = {
   ...conv.cells,
   ...pool.cells,
   ...norm.cells,
+  ...fusedCells(FUSED_OPS),
 }

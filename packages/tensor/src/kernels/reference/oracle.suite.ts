@@ -1,6 +1,6 @@
 /**
  * The oracle of the kernel suite: each element from its definition, by one walk over strides and one function of numbers, slow and without a loop of the
- * backends. Sums have the order of KERNELS.md. Tests alone use it. Neighbours: `rows.suite.ts` and `neural.suite.ts`, the other parts of its table.
+ * backends. Sums have the order of KERNELS.md. Tests alone use it. Neighbours: `rows.suite.ts`, `neural.suite.ts` and `fused.suite.ts`, the other parts of its table.
  */
 import { broadcastStrides, contiguousStrides, type Shape } from '../../values/shape.js'
 import { type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
@@ -23,6 +23,7 @@ import type {
   Where,
 } from '../table/operands.js'
 import { type KernelOp, unsupported } from '../table/table.js'
+import { fused } from './fused.suite.js'
 import { neural } from './neural.suite.js'
 import { rows } from './rows.suite.js'
 
@@ -214,4 +215,5 @@ export const oracle = {
   scatterAdd: sums(true),
   ...rows,
   ...neural,
+  ...fused,
 } as unknown as KernelCells

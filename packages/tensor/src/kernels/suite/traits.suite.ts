@@ -80,6 +80,7 @@ const NO_INFINITY: ReadonlySet<KernelOp> = new Set([
   'cumprodBackward',
   'layerNormBackward',
   'channelNormBackward',
+  'attentionBackward',
 ])
 /** Special values that they give or compare. */
 const SIGNED: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.unary, ...OPS.binary, ...OPS.compare, 'where', 'copy'])

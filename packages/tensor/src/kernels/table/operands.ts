@@ -133,6 +133,68 @@ export type NormBackward = (
   eps: number,
 ) => void
 
+/**
+ * A step of an optimizer: writes p and the states that are not null, all of grad's shape and dense. Every product, sum, quotient and root is rounded to the
+ * dtype, in the order in which the formulas of `nn/src/optim` have them. p is multiplied by `factor` first, unless that is 1. The direction is grad, negated
+ * where `maximize` is 1, plus weightDecay · p unless weightDecay is 0. The states, and `own`, the numbers of each:
+ *
+ * - `sgdStep`: velocity; momentum, 1 − dampening, isFirst, nesterov.
+ * - `adamStep`: average, average square, largest average square; β₁, 1 − β₁, β₂, 1 − β₂, eps.
+ * - `rmspropStep`: average square, average, buffer; alpha, 1 − alpha, eps, momentum.
+ * - `adagradStep`: sum of squares; eps.
+ */
+export type Step = (
+  grad: Operand,
+  first: Operand | null,
+  second: Operand | null,
+  third: Operand | null,
+  p: Operand,
+  numbers: StepNumbers,
+) => void
+/** `rate` is negative: the step times it is added. */
+export type StepNumbers = readonly [rate: number, factor: number, weightDecay: number, maximize: number, ...own: readonly number[]]
+
+/**
+ * One step of an LSTM of N rows and width H, all dense: the gates are those of product + inputs, both [N, 4H]. c is [N, H]. Writes `made` [5, N, H], the gates
+ * i, f, g, o and tanh(c'), and c' and h' [N, H].
+ */
+export type LstmCell = (product: Operand, inputs: Operand, c: Operand, made: Operand, nextC: Operand, nextH: Operand) => void
+/** Back through `lstmCell`: from gradOut + dh and dc, [N, H] each, to the gates' gradient [N, 4H]; dc becomes the gradient of c. All dense. */
+export type LstmCellBackward = (gradOut: Operand, dh: Operand, made: Operand, c: Operand, dc: Operand, dGates: Operand) => void
+/**
+ * One step of a GRU, all dense: product and inputs [N, 3H], bias [H], h [N, H]. Writes `made` [4, N, H], r, z, q and n as in `gru-layer.ts`, and h' [N, H].
+ */
+export type GruCell = (product: Operand, inputs: Operand, bias: Operand, h: Operand, made: Operand, nextH: Operand) => void
+/** Back through `gruCell`: from gradOut + dh to the gradients of inputs and product [N, 3H], and to that part of h's that goes past the product. All dense. */
+export type GruCellBackward = (
+  gradOut: Operand,
+  dh: Operand,
+  made: Operand,
+  h: Operand,
+  dInputs: Operand,
+  dProduct: Operand,
+  direct: Operand,
+) => void
+/**
+ * softmax(scale q kᵀ) v in each of [A, B] matrices, with none of which it writes all scores: q [A, B, L, E], k [A, B, S, E], v [A, B, S, V], with rows whose
+ * elements are adjacent, and any other strides. Where a bool mask is 0 the score is -∞; another mask is added. It has v's dtype or is bool, shape
+ * [A, B, L, S], and adjacent elements in its rows. `isCausal`: row i sees the keys up to i alone. out [A, B, L, V] is dense.
+ */
+export type Attention = (q: Operand, k: Operand, v: Operand, mask: Operand | null, out: Operand, scale: number, isCausal: boolean) => void
+/** The gradients of q, k and v, dense, where not null; grad is as q. */
+export type AttentionBackward = (
+  grad: Operand,
+  q: Operand,
+  k: Operand,
+  v: Operand,
+  mask: Operand | null,
+  dq: Operand | null,
+  dk: Operand | null,
+  dv: Operand | null,
+  scale: number,
+  isCausal: boolean,
+) => void
+
 /** How the kernels of each family are called. */
 export interface Forms {
   unary: Unary
@@ -164,6 +226,13 @@ export interface Forms {
   layerNormBackward: NormBackward
   channelNorm: Norm
   channelNormBackward: NormBackward
+  step: Step
+  lstmCell: LstmCell
+  lstmCellBackward: LstmCellBackward
+  gruCell: GruCell
+  gruCellBackward: GruCellBackward
+  attention: Attention
+  attentionBackward: AttentionBackward
 }
 
 /** Kernel op → how it is called. */

@@ -43,12 +43,40 @@ export const OPS = {
   layerNormBackward: ['layerNormBackward'],
   channelNorm: ['channelNorm'],
   channelNormBackward: ['channelNormBackward'],
+  /** A step of an optimizer over one parameter. */
+  step: ['sgdStep', 'adamStep', 'rmspropStep', 'adagradStep'],
+  /** One step of a recurrent layer after its product with h, and what comes before that product on the way back. */
+  lstmCell: ['lstmCell'],
+  lstmCellBackward: ['lstmCellBackward'],
+  gruCell: ['gruCell'],
+  gruCellBackward: ['gruCellBackward'],
+  /** softmax(q kᵀ scale) v, and the gradients of q, k and v. */
+  attention: ['attention'],
+  attentionBackward: ['attentionBackward'],
 } as const
+
+/**
+ * The families of fused kernels. Each does in one pass what several operations do one after the other, so a backend may lack it. Their callers ask with
+ * `fusedKernel`, and run the operations where there is none.
+ */
+export const FUSED_FAMILIES = [
+  'step',
+  'lstmCell',
+  'lstmCellBackward',
+  'gruCell',
+  'gruCellBackward',
+  'attention',
+  'attentionBackward',
+] as const satisfies readonly (keyof typeof OPS)[]
 
 export type Family = keyof typeof OPS
 export type OpsOf<F extends Family> = (typeof OPS)[F][number]
 /** The names of the operations that have kernels: the first argument of `Device.kernelFor`. */
 export type KernelOp = OpsOf<Family>
+
+/** The ops of fused kernels. */
+export type FusedOp = OpsOf<(typeof FUSED_FAMILIES)[number]>
+export const FUSED_OPS: readonly FusedOp[] = FUSED_FAMILIES.flatMap((family) => OPS[family])
 
 /** Op → what `Forms` has for its family. */
 export type ByOp<Forms extends Readonly<Record<Family, unknown>>> = { [F in Family as OpsOf<F>]: Forms[F] }

@@ -34,6 +34,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'layerNormBackward',
   'channelNorm',
   'channelNormBackward',
+  ...(['lstmCell', 'lstmCellBackward', 'gruCell', 'gruCellBackward', 'attention', 'attentionBackward'] as const),
 ])
 
 const create = () => createWasmBackend(threadHeap)

@@ -7,6 +7,7 @@ import { hostUserKernels } from '../gpujs/user-kernels.js'
 import { jsKernels } from '../js/backend.js'
 import type { Backend, KernelCells } from '../table/backend.js'
 import { KERNEL_OPS, type KernelOp } from '../table/table.js'
+import * as attention from './attention.js'
 import * as conv from './conv.js'
 import * as convert from './convert.js'
 import * as elements from './element-cells.js'
@@ -15,14 +16,16 @@ import * as extremes from './extremes.js'
 import { LazyInstance } from './instance.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
+import * as optim from './optim.js'
 import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
 import * as probabilities from './probabilities.js'
 import * as products from './products.js'
+import * as recurrent from './recurrent.js'
 import * as rows from './rows.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, rows, extremes, probabilities, statistics, products, conv, pool, norm]
+const FILES = [elements, elementwise, convert, rows, extremes, probabilities, statistics, products, conv, pool, norm, optim, recurrent, attention]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap): Backend {
