@@ -25,7 +25,22 @@ import * as recurrent from './recurrent.js'
 import * as rows from './rows.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, convert, rows, extremes, probabilities, statistics, products, conv, pool, norm, optim, recurrent, attention]
+const FILES = [
+  elements,
+  elementwise,
+  convert,
+  rows,
+  extremes,
+  probabilities,
+  statistics,
+  products,
+  conv,
+  pool,
+  norm,
+  optim,
+  recurrent,
+  attention,
+]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap): Backend {
