@@ -48,7 +48,7 @@ import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
 }
 
 /**
- * Four places × WIDTH bytes of output channels (+)= what the k offsets find from each place on · b [k, WIDTH], turned, as out has them: channels `plane` apart.
+ * Four places × WIDTH bytes of output channels (+)= the elements at the k offsets from each place · b [k, WIDTH], turned, as out has them: channels `plane` apart.
  * `bias`: the address of as many biases, which are added to the sums, or 0.
  */
 @inline function gathered<T>(

@@ -1,6 +1,6 @@
 /**
- * Normalisation of float32 along rows, and of channels, for `wasm/norm.ts`. Statistics are sums in double; results are float32. A mean is passed in two
- * parts, `high` and what it has lost, `low`: so x − high is exact near the mean, and x − high − low has all digits.
+ * Normalisation of float32 along rows, and of channels, for `wasm/norm.ts`. Statistics are sums in double; results are float32. A mean has two
+ * parts, `high` in float32 and `low`, the rest: x − high is exact near the mean, and x − high − low has all digits.
  */
 import { addHalves, doubles } from './pairs'
 
@@ -73,6 +73,11 @@ import { addHalves, doubles } from './pairs'
   f64.store(sums, f64.load(sums, 8) + second, 8)
 }
 
+/** x, or 0 if x is infinite or NaN, so that the mean stays infinite. */
+@inline function finite(x: f32): f64 {
+  return x - x == 0 ? <f64>x : 0
+}
+
 /** out, mean and rstd of each row; `sums` is scratch of two doubles. */
 export function layer_norm_f32(
   rows: i32, d: i32, eps: f64, x: usize, weight: usize, bias: usize, out: usize, mean: usize, rstd: usize, sums: usize,
@@ -80,7 +85,7 @@ export function layer_norm_f32(
   const whole = <usize>(d & ~3) << 2
   const all = <usize>d << 2
   for (let row = 0; row < rows; row++) {
-    const shift = <f64>f32.load(x)
+    const shift = finite(f32.load(x))
     v128.store(sums, f64x2.splat(0))
     addMoments(d, x, shift, sums)
     const s = f64.load(sums) / <f64>d

@@ -99,6 +99,7 @@ describe('launch', () => {
       const cluster = await launch(BASICS, { workers, computeThreads: 200 })
       const expected = Math.max(1, Math.floor(availableParallelism() / workers))
       expect(await cluster.on('worker0').run(basics.computeThreads)).toBe(expected)
+      // Helpers keep no worker alive.
       await cluster.close()
     }
     const cluster = await launch(BASICS, { workers: 1 })

@@ -206,8 +206,12 @@ export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) =>
   raw: (x, p = 2, dims, keepdim) => {
     floatingOnly('norm', x)
     if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
-    const { abs, amax, amin, mul, ne, powNumber, sqrt, sum, to } = rawOperations
-    if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
+    const { abs, amax, amin, mul, ne, powNumber, sum, to } = rawOperations
+    if (p === 2) {
+      const total = sum(mul(x, x), dims, keepdim)
+      kernelsFor(total).sqrt[total.dtype](total, total, 0, 0)
+      return total
+    }
     const size = abs(x)
     if (p === 1 || x.numel === 0) {
       const total = sum(size, dims, keepdim)

@@ -42,6 +42,7 @@ const CASES: readonly ConvGeometry[] = [
   // Narrow results, and a 1 × 1 window.
   geometry([2, 5, 90, 4, 7, 3, 3], 1, 0, 1),
   geometry([2, 12, 20, 20, 11, 1, 1], 1, 0, 1),
+  geometry([2, 6, 5, 5, 9, 1, 1], 1, 0, 1, 3),
 ]
 
 /** Without globals in the loops: in jest's realm each look-up costs more than the rest. */

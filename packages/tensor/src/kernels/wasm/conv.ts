@@ -1,6 +1,6 @@
 /**
- * Convolutions of the wasm backend. `direct.ts` has all forms but two: the gradient of the image with a stride, by columns of the image that are added
- * to it (col2im), and depthwise convolutions of float32, plane by plane, since their products would have a single row.
+ * Convolutions of the wasm backend. `direct.ts` has all forms but three: windows of one place, which are plain products; the gradient of the image with a
+ * stride, by columns of the image that are added to it (col2im); depthwise convolutions of float32, plane by plane, since their products would have a single row.
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
@@ -11,7 +11,7 @@ import { direct, directWeight } from './direct.js'
 import type { LazyInstance, WasmInstance, Window } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { worked } from './pause.js'
-import { product, productScratch } from './products.js'
+import { PANEL_BYTES, product, productScratch } from './products.js'
 import { Staged } from './staged.js'
 
 /** Columns to the image. */
@@ -65,11 +65,52 @@ const conv =
       const results = new Staged(instance, y, g.o * g.oh * g.ow)
       const weights = new Staged(instance, weight, weight.numel)
       if (role === 'conv2dWeight') directWeight(instance, bytes, g, images, weights, results)
+      else if (isPointwise(g, bytes)) pointwise(instance, role, bytes, g, images, weights, bias && new Staged(instance, bias, g.o), results)
       else if (role === 'conv2d') direct(instance, false, bytes, g, images, weights, bias && new Staged(instance, bias, g.o), results)
       else if (g.strideH * g.strideW === 1) direct(instance, true, bytes, g, results, weights, null, images)
       else inputByColumns(instance, bytes, g, images, weights, results)
     }
   }
+
+/** Whether a window of one place visits every place, and these fill a tile: the channels of the image are the rows of a product. */
+function isPointwise(g: ConvGeometry, bytes: number): boolean {
+  if (g.kh * g.kw * g.strideH * g.strideW > 1 || g.padH !== 0 || g.padW !== 0) return false
+  return g.oh === g.h && g.ow === g.w && g.h * g.w >= PANEL_BYTES / bytes
+}
+
+/** y [o, places] = weight [o, c] · x [c, places] of each group, and its adjoint x [c, places] = weightᵀ [c, o] · y [o, places]. */
+function pointwise(
+  instance: WasmInstance,
+  role: Role,
+  bytes: 4 | 8,
+  g: ConvGeometry,
+  images: Staged,
+  weight: Staged,
+  bias: Staged | null,
+  results: Staged,
+): void {
+  const { add_f32, add_f64 } = instance.kernels
+  const isInput = role === 'conv2dInput'
+  const [from, out] = isInput ? [results, images] : [images, results]
+  const [cg, og] = [g.c / g.groups, g.o / g.groups]
+  const [m, k] = isInput ? [cg, og] : [og, cg]
+  const places = g.h * g.w
+  const plane = places * bytes
+  const [scratch] = Staged.begin(instance, [from, weight, bias, out], productScratch(m, places, k, bytes, bytes)) as [number]
+  const weights = weight.read(0)
+  const biases = bias === null ? 0 : bias.read(0)
+  for (let n = 0; n < g.n; n++) {
+    const [source, result] = [from.read(n), out.at(n)]
+    for (let group = 0; group < g.groups; group++) {
+      const w = weights + group * og * cg * bytes
+      const a = isInput ? { pointer: w, row: bytes, col: cg * bytes } : { pointer: w, row: cg * bytes, col: bytes }
+      const b = { pointer: source + group * k * plane, row: plane, col: bytes }
+      product(instance, bytes, m, places, k, a, b, result + group * m * plane, plane, scratch)
+    }
+    if (biases > 0) (bytes === 4 ? add_f32 : add_f64)(g.o, places, result, plane, 1, biases, bytes, 0, result, plane)
+    out.written(n)
+  }
+}
 
 /** columns [K, block] = weightᵀ [K, o] · grad [o, block] of each group, K = (c / groups, ky, kx), a block of output rows at a time; then col2im. */
 function inputByColumns(instance: WasmInstance, bytes: 4 | 8, g: ConvGeometry, images: Staged, weight: Staged, grad: Staged): void {

@@ -58,24 +58,39 @@ interface Copy {
   readonly step: number
 }
 
-/** What conv2d and conv2dWeight read: the image. */
+/** The copy of the image, for conv2d and conv2dWeight. */
 function imageCopy(g: ConvGeometry): Copy {
   return {
-    ...{ channels: g.c / g.groups, h: g.h, w: g.w, top: g.padH, left: g.padW },
+    channels: g.c / g.groups,
+    h: g.h,
+    w: g.w,
+    top: g.padH,
+    left: g.padW,
     rows: (g.oh - 1) * g.strideH + (g.kh - 1) * g.dilH + 1,
     phases: g.strideW,
     length: g.ow + Math.floor(((g.kw - 1) * g.dilW) / g.strideW),
-    ...{ outRows: g.oh, outCols: g.ow, step: g.strideH },
+    outRows: g.oh,
+    outCols: g.ow,
+    step: g.strideH,
   }
 }
 
-/** What conv2dInput reads: the gradient, over which the turned window moves. */
+/** The copy of the gradient, over which the turned window moves, for conv2dInput. */
 function gradientCopy(g: ConvGeometry): Copy {
-  const [high, wide] = [(g.kh - 1) * g.dilH, (g.kw - 1) * g.dilW]
+  const high = (g.kh - 1) * g.dilH
+  const wide = (g.kw - 1) * g.dilW
   return {
-    ...{ channels: g.o / g.groups, h: g.oh, w: g.ow, top: high - g.padH, left: wide - g.padW },
-    ...{ rows: g.h + high, phases: 1, length: g.w + wide },
-    ...{ outRows: g.h, outCols: g.w, step: 1 },
+    channels: g.o / g.groups,
+    h: g.oh,
+    w: g.ow,
+    top: high - g.padH,
+    left: wide - g.padW,
+    rows: g.h + high,
+    phases: 1,
+    length: g.w + wide,
+    outRows: g.h,
+    outCols: g.w,
+    step: 1,
   }
 }
 

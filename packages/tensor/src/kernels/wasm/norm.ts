@@ -121,12 +121,8 @@ const layerNormBackward =
     const [forWeight, forBias] = isAffine ? [weightSums, biasSums] : [0, 0]
     for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
       const count = Math.min(atOnce, rows - row)
-      const saved = [means.read(part), rstds.read(part)] as const
-      kernels.layer_norm_backward_f32(
-        ...([count, d, grads.read(part), xs.read(part)] as const),
-        ...saved,
-        ...([wAt, outs.at(part), forWeight, forBias, parts, sums] as const),
-      )
+      const [g, at, m, r] = [grads.read(part), xs.read(part), means.read(part), rstds.read(part)]
+      kernels.layer_norm_backward_f32(count, d, g, at, m, r, wAt, outs.at(part), forWeight, forBias, parts, sums)
       outs.written(part)
       worked(count * d * 2 * WORK_PER_ELEMENT)
     }
@@ -191,8 +187,11 @@ const channelNorm =
     const [high, low, scale, zeros] = [shift + vector, shift + 2 * vector, shift + 3 * vector, shift + 4 * vector]
     const host = x.storage.host as F32
     f64.fill(0, sums / 8, sums / 8 + 2 * c)
-    // A channel's first element is a shift that is near its mean.
-    for (let i = 0; i < c; i++) f32[shift / 4 + i] = host[x.offset + i * inner]!
+    // A channel's first element is a shift that is near its mean; with a shift of 0 an infinite one has an infinite mean.
+    for (let i = 0; i < c; i++) {
+      const element = host[x.offset + i * inner]!
+      f32[shift / 4 + i] = Number.isFinite(element) ? element : 0
+    }
     form.each(WORK_PER_ELEMENT / 2, (part, rows, channel) => {
       if (columns === 1) kernels.channel_moments_columns_f32(rows, c, xs.read(part), shift, sums)
       else kernels.channel_moments_f32(rows, channel, c, k, xs.read(part), shift, sums)

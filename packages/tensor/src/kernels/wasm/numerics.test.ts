@@ -251,10 +251,19 @@ describe('BITS: a value does not depend on how many there are', () => {
     },
   )
 
-  test(`BITS-3 SUM: rows and columns in the documented order, for short and long ones (seed ${SEED})`, () => {
+  test.each([
+    ['sum', 'float32'],
+    ['sum', 'float64'],
+    ['prod', 'float32'],
+    ['prod', 'float64'],
+  ] as const)(`BITS-3 SUM: rows and columns in the documented order, for short and long ones (%s of %s, seed ${SEED})`, (op, dtype) => {
     const random = randoms(SEED + 3)
-    const kernel = kernels.sum.float32
+    const kernel = kernels[op][dtype]
     if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+    const join = op === 'sum' ? plus : times
+    const start = op === 'sum' ? 0 : 1
+    // Factors near 1, so that a product of thousands is in range.
+    const element = () => (op === 'sum' ? (random() - 0.5) * 10 ** (random() * 6) : 1 + (random() - 0.5) * 0.01)
     for (const [outer, k, inner] of [
       [1, 7, 1],
       [3, 30, 1],
@@ -265,13 +274,14 @@ describe('BITS: a value does not depend on how many there are', () => {
       [1, 40, 65],
       [2, 3, 2500],
     ] as const) {
-      const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
-      const out = new Float32Array(outer * inner)
+      const x = allocate(dtype, outer * k * inner).map(element)
+      const out = allocate(dtype, outer * inner)
       kernel(operandOf(x, 0, [outer, k, inner]), operandOf(out, 0, [outer, inner]), outer, k, inner)
       for (let o = 0; o < outer; o++) {
         for (let i = 0; i < inner; i++) {
           const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
-          expect(out[o * inner + i]).toBe(Math.fround(inner === 1 ? rowSum(column) : column.reduce((s, v) => s + v, 0)))
+          const total = inner === 1 ? rowOf(join, start, column) : column.reduce(join, start)
+          expect(out[o * inner + i]).toBe(dtype === 'float32' ? Math.fround(total) : total)
         }
       }
     }
@@ -297,43 +307,49 @@ test(`BITS-5 derivatives of activations, one by one and all at once (seed ${SEED
   }
 })
 
-test(`BITS-4 SUM: a variance takes both of its sums in the documented order (seed ${SEED})`, () => {
-  const random = randoms(SEED + 4)
-  const kernel = kernels.variance.float32
-  if ('unsupported' in kernel) throw new Error(kernel.unsupported)
-  for (const [outer, k, inner] of [
-    [1, 7, 1],
-    [5, 171, 1],
-    [1, 10_001, 1],
-    [2, 5, 3],
-    [1, 40, 65],
-  ] as const) {
-    const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
-    const out = new Float32Array(outer * inner)
-    const roots = new Float32Array(outer * inner)
-    kernel(operandOf(x, 0, [outer, k, inner]), operandOf(out, 0, [outer, inner]), outer, k, inner, 1, false)
-    kernel(operandOf(x, 0, [outer, k, inner]), operandOf(roots, 0, [outer, inner]), outer, k, inner, 1, true)
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
-        const total = (v: readonly number[]) => (inner === 1 ? rowSum(v) : v.reduce((s, e) => s + e, 0))
-        const mean = total(column) / k
-        const variance = total(column.map((v) => (v - mean) * (v - mean))) / (k - 1)
-        expect(out[o * inner + i]).toBe(Math.fround(variance))
-        expect(roots[o * inner + i]).toBe(Math.fround(Math.sqrt(variance)))
+test.each(['float32', 'float64'] as const)(
+  `BITS-4 SUM: a variance takes both of its sums in the documented order (%s, seed ${SEED})`,
+  (dtype) => {
+    const random = randoms(SEED + 4)
+    const kernel = kernels.variance[dtype]
+    const rounded = (v: number) => (dtype === 'float32' ? Math.fround(v) : v)
+    if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+    for (const [outer, k, inner] of [
+      [1, 7, 1],
+      [5, 171, 1],
+      [1, 10_001, 1],
+      [2, 5, 3],
+      [1, 40, 65],
+    ] as const) {
+      const x = allocate(dtype, outer * k * inner).map(() => (random() - 0.5) * 10 ** (random() * 6))
+      const out = allocate(dtype, outer * inner)
+      const roots = allocate(dtype, outer * inner)
+      kernel(operandOf(x, 0, [outer, k, inner]), operandOf(out, 0, [outer, inner]), outer, k, inner, 1, false)
+      kernel(operandOf(x, 0, [outer, k, inner]), operandOf(roots, 0, [outer, inner]), outer, k, inner, 1, true)
+      for (let o = 0; o < outer; o++) {
+        for (let i = 0; i < inner; i++) {
+          const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
+          const total = (v: readonly number[]) => (inner === 1 ? rowOf(plus, 0, v) : v.reduce(plus, 0))
+          const mean = total(column) / k
+          const variance = total(column.map((v) => (v - mean) * (v - mean))) / (k - 1)
+          expect(out[o * inner + i]).toBe(rounded(variance))
+          expect(roots[o * inner + i]).toBe(rounded(Math.sqrt(variance)))
+        }
       }
     }
-  }
-})
+  },
+)
+
+const plus = (a: number, b: number): number => a + b
+const times = (a: number, b: number): number => a * b
 
 /** Rule SUM, as KERNELS.md words it. */
-function rowSum(x: readonly number[]): number {
+function rowOf(join: (a: number, b: number) => number, start: number, x: readonly number[]): number {
   const whole = x.length - (x.length % 8)
-  const a = new Array<number>(8).fill(0)
-  for (let i = 0; i < whole; i++) a[i % 8]! += x[i]!
-  let total = a[0]! + a[2]! + (a[4]! + a[6]!) + (a[1]! + a[3]! + (a[5]! + a[7]!))
-  for (let i = whole; i < x.length; i++) total += x[i]!
-  return total
+  const a = new Array<number>(8).fill(start)
+  for (let i = 0; i < whole; i++) a[i % 8] = join(a[i % 8]!, x[i]!)
+  const total = join(join(join(a[0]!, a[2]!), join(a[4]!, a[6]!)), join(join(a[1]!, a[3]!), join(a[5]!, a[7]!)))
+  return x.slice(whole).reduce(join, total)
 }
 
 test('MEM-1 kernels.wasm has no statics: no data section, no globals, memory imported', () => {

@@ -71,6 +71,21 @@ test('element-wise kernels pause as well, dense and strided', () => {
   expect(out[n - 1]).toBe(2)
 })
 
+test.each(['sum', 'prod', 'amax', 'argmax', 'softmax'] as const)('%s pauses along rows and down columns', (op) => {
+  const kernel = kernels[op].float32
+  if (isUnsupported(kernel)) throw new Error(kernel.unsupported)
+  const x = whole(ones(2 ** 20))
+  const out = operandOf(allocate(op === 'argmax' ? 'int32' : 'float32', 2 ** 20), 0, [2 ** 20])
+  for (const [outer, k, inner] of [
+    // A single row of a softmax is not cut.
+    ...(op === 'softmax' ? [] : [[1, 2 ** 20, 1] as const]),
+    [1024, 1024, 1],
+    [1, 1024, 1024],
+  ] as const) {
+    expect(pausesOf(() => kernel(x, out, outer, k, inner))).toBeGreaterThanOrEqual(3)
+  }
+})
+
 test('a kernel that is called from the pause is a bug, and the next one runs again', () => {
   const add = f32('add')
   const x = ones(1000)
