@@ -51,6 +51,9 @@ function callOf(lazy: LazyInstance, q: Operand, k: Operand, v: Operand, mask: Op
 
 /** Addresses in scratch, handed out by `begin`. */
 interface Rooms {
+  /** All of them, and their bytes; those of further threads follow. */
+  readonly at: number
+  readonly bytes: number
   /** `scale`, then the scaled queries of a block, and its scores. */
   readonly scale: number
   readonly scaled: number
@@ -68,8 +71,8 @@ interface Rooms {
 
 const isStaged = (instance: WasmInstance, x: Operand): boolean => instance.direct(x.storage.host!, x.offset) < 0
 
-/** Starts a kernel's call, with rooms of `more` bytes, and scratch for products of `productBytes`. */
-function begin(call: Call, productBytes: number, more: readonly number[]): Rooms {
+/** Starts a kernel's call, with rooms of `more` bytes, and scratch for products of `productBytes`. Each of `threads` threads has rooms of its own. */
+function begin(call: Call, productBytes: number, more: readonly number[], threads = 1): Rooms {
   const { instance, q, k, v, mask, keys, e, w, rows } = call
   const ifStaged = (x: Operand | null, elements: number): number => (x !== null && isStaged(instance, x) ? elements * 4 : 0)
   const scoring = productScratch(rows, keys, e, 4, k.strides[2]! * 4)
@@ -78,14 +81,21 @@ function begin(call: Call, productBytes: number, more: readonly number[]): Rooms
     ...[ifStaged(q, rows * e), ifStaged(k, keys * e), ifStaged(v, keys * w), ifStaged(mask, rows * keys)],
     ...[Math.max(scoring, productScratch(rows, keys, e, 4, e * 4), productBytes), ...more],
   ]
-  instance.begin(sizes.reduce((sum, size) => sum + align(size), 0))
+  const bytes = sizes.reduce((sum, size) => sum + align(size), 0)
+  const first = instance.begin(threads * bytes)
   const at = sizes.map((size) => instance.take(size))
   const [scaleAt, scaled, scores, qAt, kAt, vAt, maskAt, productAt, ...rest] = at as [
     ...[number, number, number, number],
     ...[number, number, number, number, ...number[]],
   ]
   instance.f32[scaleAt / 4] = call.scale
-  return { scale: scaleAt, scaled, scores, q: qAt, k: kAt, v: vAt, mask: maskAt, product: productAt, more: rest }
+  return { at: first, bytes, scale: scaleAt, scaled, scores, q: qAt, k: kAt, v: vAt, mask: maskAt, product: productAt, more: rest }
+}
+
+/** The rooms of the thread whose rooms are `at`, but for the scale. Operands are not staged. */
+function roomsOf({ scaled, scores, product, ...rooms }: Rooms, at: number): Rooms {
+  const by = at - rooms.at
+  return { ...rooms, at, scaled: scaled + by, scores: scores + by, product: product + by }
 }
 
 /** `rows` rows of one of the matrices of x, from element `at` of its array on: where they lie, or staged at `room`. */
@@ -111,7 +121,7 @@ function keysFor({ isCausal, keys }: Call, end: number): number {
 }
 
 /** The shares of `count` queries from `from` on, dense [count, n] at `rooms.scores`; their scaled queries are at `rooms.scaled`. */
-function shares(call: Call, rooms: Rooms, a: number, b: number, from: number, count: number, n: number, keys: Matrix): void {
+function sharesOf(call: Call, rooms: Rooms, a: number, b: number, from: number, count: number, n: number, keys: Matrix): void {
   const { instance, q, mask, e, isCausal } = call
   const { kernels } = instance
   const own = matrixOf(instance, q, startOf(q, a, b, from), count, rooms.q)
@@ -152,20 +162,30 @@ const attention =
   (q, k, v, mask, out, scale, isCausal) => {
     if (out.numel === 0) return
     const call = callOf(lazy, q, k, v, mask, scale, isCausal)
-    const { instance, queries, keys, w, rows } = call
-    const rooms = begin(call, productScratch(rows, w, keys, 4, 4), [isStaged(instance, out) ? rows * w * 4 : 0])
-    eachMatrix(q, (a, b) => {
-      const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, rooms.k)
-      const values = matrixOf(instance, v, startOf(v, a, b), keys, rooms.v)
+    const { instance, queries, keys, e, w, rows } = call
+    const inMemory = [q, k, v, out, ...(mask === null ? [] : [mask])].every((x) => !isStaged(instance, x))
+    const [heads, work] = [q.shape[1]!, queries * keys * (e + w)]
+    const shares = inMemory && instance.sharesProduct(heads * work)
+    const room = isStaged(instance, out) ? rows * w * 4 : 0
+    const rooms = begin(call, productScratch(rows, w, keys, 4, 4), [room], shares ? instance.threads : 1)
+    const one = (a: number, b: number, own: Rooms): void => {
+      const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, own.k)
+      const values = matrixOf(instance, v, startOf(v, a, b), keys, own.v)
       for (let from = 0; from < queries; from += rows) {
         const count = Math.min(rows, queries - from)
         const n = keysFor(call, from + count)
-        shares(call, rooms, a, b, from, count, n, forKeys)
-        const to = target(instance, out, startOf(out, a, b, from), rooms.more[0]!)
-        product(instance, 4, count, w, n, denseAt(rooms.scores, n), values, to, w * 4, rooms.product)
+        sharesOf(call, own, a, b, from, count, n, forKeys)
+        const to = target(instance, out, startOf(out, a, b, from), own.more[0]!)
+        product(instance, 4, count, w, n, denseAt(own.scores, n), values, to, w * 4, own.product)
         written(instance, to, out, startOf(out, a, b, from), count * w)
       }
-    })
+    }
+    if (!shares) {
+      eachMatrix(q, (a, b) => one(a, b, rooms))
+      return
+    }
+    const helpers = { at: rooms.at + rooms.bytes, stride: rooms.bytes }
+    for (let a = 0; a < q.shape[0]!; a++) instance.share(heads, work, (b, at) => one(a, b, roomsOf(rooms, at)), rooms.at, helpers)
   }
 
 function eachMatrix({ shape }: Operand, run: (a: number, b: number) => void): void {
@@ -216,7 +236,7 @@ const attentionBackward =
         const count = Math.min(rows, queries - from)
         const n = keysFor(call, from + count)
         const g = matrixOf(instance, grad, startOf(grad, a, b, from), count, gradRoom)
-        shares(call, rooms, a, b, from, count, n, forKeys)
+        sharesOf(call, rooms, a, b, from, count, n, forKeys)
         if (dv !== null) gather(rooms.scores, g, count, n, w, dvRoom, from === 0)
         if (dq === null && dk === null) continue
         product(instance, 4, count, n, w, g, turned(values), slopes, n * 4, rooms.product)

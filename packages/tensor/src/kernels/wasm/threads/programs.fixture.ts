@@ -1,7 +1,7 @@
 /** Random programs of large operations, for tests that compare what different numbers of threads compute. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fromTypedArray, memoryScope, type Tensor, zeros } from '../../../index.js'
-import { conv2d, layerNorm } from '../../../operations.js'
+import { conv2d, layerNorm, scaledDotProductAttention } from '../../../operations.js'
 import { convolutionInput, convolutionWeight } from '../../../ops/inner/windows.js'
 import type { ConvGeometry } from '../../table/neural.js'
 import { helperCounts, setComputeThreads } from './compute-threads.js'
@@ -36,7 +36,7 @@ function operation(pick: (n: number) => number): Tensor {
   // From two units of an element-wise kernel on, and a part of one.
   const shape = [2 + pick(3), 40 + pick(60), 300 + pick(200)]
   const [m, n, k] = [1 + pick(pick(2) === 0 ? 40 : 300), 1 + pick(300), 1 + pick(pick(3) === 0 ? 700 : 100)]
-  switch (pick(11)) {
+  switch (pick(12)) {
     case 0:
     case 1:
       return numbers(shape, pick, wide)[UNARY[pick(UNARY.length)]!]()
@@ -59,6 +59,11 @@ function operation(pick: (n: number) => number): Tensor {
       const [batches, rows] = [2 + pick(6), 1 + pick(60)]
       const left = numbers([batches, rows, k], pick, wide)
       return left.matmul(numbers([batches, 1 + pick(60), k], pick, wide).transpose(1, 2))
+    }
+    case 10: {
+      const [heads, queries, keys, e] = [1 + pick(5), 20 + pick(60), 80 + pick(100), 40 + pick(40)]
+      const of = (rows: number): Tensor => numbers([2, heads, rows, e], pick)
+      return scaledDotProductAttention(of(queries), of(keys), of(keys), { isCausal: pick(2) === 0 })
     }
     case 9:
       return convolved(pick, wide)
