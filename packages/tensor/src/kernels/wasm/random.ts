@@ -6,11 +6,12 @@ import { by, bySize, loopsOf, type OwnCells } from './calls/own.js'
 import { workedElements } from './calls/pause.js'
 import { unstage } from './calls/strided.js'
 
-type Real = 'f32' | 'f64'
+type UniformExport = 'uniform_f32' | 'uniform_f64' | 'uniform_i32'
+type NormalExport = 'normal_f32' | 'normal_f64'
 declare module './calls/instance.js' {
   interface KernelExports
-    extends Readonly<Record<`uniform_${Real | 'i32'}`, (n: number, words: number, out: number) => void>>,
-      Readonly<Record<`normal_${Real}`, (n: number, x: number, out: number) => void>> {}
+    extends Readonly<Record<UniformExport, (n: number, words: number, out: number) => void>>,
+      Readonly<Record<NormalExport, (n: number, x: number, out: number) => void>> {}
 }
 
 const WORDS_BYTES = align(4 * 4)
@@ -40,21 +41,20 @@ function draw(lazy: LazyInstance, loops: Draw, run: (n: number, words: number, o
 }
 
 export function cells(lazy: LazyInstance): OwnCells {
-  const uniform = (type: Real | 'i32', loops: Draw) =>
-    draw(lazy, loops, (n, words, out) => lazy.get().kernels[`uniform_${type}`](n, words, out))
+  const uniform = (name: UniformExport, loops: Draw) => draw(lazy, loops, (n, words, out) => lazy.get().kernels[name](n, words, out))
   /** Of uniform ones of float64. */
-  const normal = (type: Real, loops: Draw) =>
+  const normal = (name: NormalExport, loops: Draw) =>
     draw(lazy, loops, (n, words, out, room) => {
       lazy.get().kernels.uniform_f64(n, words, room)
-      lazy.get().kernels[`normal_${type}`](n, room, out)
+      lazy.get().kernels[name](n, room, out)
     })
   const [uniforms, normals] = [loopsOf('uniform'), loopsOf('normal')]
   return {
     uniform: by(bySize, {
-      float32: uniform('f32', uniforms.float32),
-      float64: uniform('f64', uniforms.float64),
-      int32: uniform('i32', uniforms.int32),
+      float32: uniform('uniform_f32', uniforms.float32),
+      float64: uniform('uniform_f64', uniforms.float64),
+      int32: uniform('uniform_i32', uniforms.int32),
     }),
-    normal: by(bySize, { float32: normal('f32', normals.float32), float64: normal('f64', normals.float64) }),
+    normal: by(bySize, { float32: normal('normal_f32', normals.float32), float64: normal('normal_f64', normals.float64) }),
   }
 }

@@ -30,9 +30,12 @@ test('what a call takes lies behind each other, aligned; the next call starts ag
 
 /** The names that rows of element-wise ops have, and those that files of this folder declare or write. */
 function namesOfExports(): string[] {
-  type Names = { readonly wasm?: string; readonly simd?: Exports; readonly square?: Exports }
+  type Names = { readonly wasm?: string; readonly wasm64?: string; readonly simd?: Exports; readonly square?: Exports }
   const rows: readonly Names[] = Object.values(ROWS).flatMap((table) => Object.values(table as object))
-  const ofRows = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
+  const ofRows = rows.flatMap(({ wasm, wasm64, simd, square }) => [
+    ...[wasm, wasm64].filter((name) => name !== undefined),
+    ...Object.values<string>({ ...simd, ...square }),
+  ])
   const folder = new URL('../../../../src/kernels/wasm/', import.meta.url)
   const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts') && !name.includes('.test.'))
   const inFiles = texts.flatMap((name) => [
