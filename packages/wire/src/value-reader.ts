@@ -1,5 +1,5 @@
 /**
- * Makes values of msgpackr's output: the reverse of `value-writer.ts`. Arrays and objects are fresh from the unpacker, so they are
+ * Makes values of what was read from cells or unpacked: the reverse of `value-writer.ts`. Arrays and objects are fresh, so they are
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
 import { isPostgradError } from '@postgrad/base'
@@ -8,8 +8,15 @@ import { BYTES_PER_ELEMENT, CPU, numelOf, Tensor, writeElements } from '@postgra
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
 import { decodeError } from './error-codec.js'
 import { bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, ROUND, Views } from './tensor-codec.js'
-import type { ValueExtension } from './value-tag.js'
-import { BLOCK_TAG_MAX, BYTES_KINDS, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
+import {
+  BLOCK_TAG_MAX,
+  BYTES_KINDS,
+  EXTENSION_TAG_MAX,
+  TENSOR_REQUIRES_GRAD,
+  TENSOR_TAG_MAX,
+  type ValueExtension,
+  ValueTag,
+} from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
 
 const DTYPE_MASK = 0x03

@@ -1,7 +1,7 @@
 /**
- * How the codec packs values that msgpack does not have: as an array whose first element is null and whose second is one of
+ * How the codec writes values that neither cells nor msgpack have: as an array whose first element is null and whose second is one of
  * these tags. An array of the user that begins with null is itself written so (`array`), hence nothing is ambiguous. Numbers are part of the wire
- * format. Everything else is msgpack's own: null, booleans, numbers, bigints of 64 bits (int64 and uint64 are never numbers), strings, arrays, objects.
+ * format. Everything else has a form there: null, booleans, numbers, bigints of 64 bits (int64 and uint64 are never numbers), strings, arrays, objects.
  */
 export const ValueTag = {
   /** [] */

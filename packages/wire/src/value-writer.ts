@@ -1,5 +1,5 @@
 /**
- * Looks through a value before it is packed: finds tensors, typed arrays, errors and extensions, replaces what msgpack does not have
+ * Looks through a value before it is packed: finds tensors, typed arrays, errors and extensions, replaces what neither cells nor msgpack have
  * (`value-tag.ts`), and refuses what cannot be sent. Values that need no change pass as they are, so plain arguments cost one look.
  * `value-reader.ts` is the reverse.
  */
