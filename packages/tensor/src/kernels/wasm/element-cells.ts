@@ -6,9 +6,9 @@ import type { BinaryDefinition, CompareDefinition, Exports, GradDefinition, Unar
 import type { GradRow } from '../elementwise/loops.js'
 import { cellsOfRows, type ElementwiseOp } from '../elementwise/rows.js'
 import type { Binary, Grad, Unary } from '../table/operands.js'
-import { binaryBySize, binaryPolynomial, gradient, powBySize, powF32, unaryBySize, unaryPolynomial } from './elementwise.js'
 import { type BinaryExport, type GradientExport, type LazyInstance, SIMD_FROM, type UnaryExport } from './calls/instance.js'
 import { always, by, bySize, loopsOf, type OwnCells, type Rule } from './calls/own.js'
+import { binaryBySize, binaryPolynomial, gradient, powBySize, powF32, unaryBySize, unaryPolynomial } from './elementwise.js'
 
 const bySquare: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd (loop but for exponent 2)')
 const byExponent: Rule = () => 'simd (loop for the exponents 0.5 and -0.5, and for few squares)'

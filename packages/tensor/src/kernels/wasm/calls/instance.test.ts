@@ -37,7 +37,9 @@ function namesOfExports(): string[] {
     ...Object.values<string>({ ...simd, ...square }),
   ])
   const folder = new URL('../../../../src/kernels/wasm/', import.meta.url)
-  const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts') && !name.includes('.test.'))
+  const texts = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name.endsWith('.ts') && !name.includes('.test.'),
+  )
   const inFiles = texts.flatMap((name) => [
     ...readFileSync(new URL(name, folder), 'utf8').matchAll(/(?:readonly |'|\bk\.)(\w+_(?:[fiu]?\d+))\b/g),
   ])

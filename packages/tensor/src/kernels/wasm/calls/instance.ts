@@ -8,12 +8,12 @@ import { ownFile } from '@postgrad/base/internal'
 import type { TypedArray } from '../../../values/dtype.js'
 import type { ExportsIn } from '../../elementwise/definition.js'
 import type { ROWS } from '../../elementwise/rows.js'
-import type { External, ExternalProduct } from './external.js'
-import type { KernelHeap } from './memory.js'
-import { assertNotPausing, withoutPauses } from './pause.js'
 import { type HelperCounts, onComputeThreads, sharedWork, usableCores } from '../threads/compute-threads.js'
 import { type HelperScratch, HelperThreads } from '../threads/helper-threads.js'
 import { Recorder, type Unit } from '../threads/recorder.js'
+import type { External, ExternalProduct } from './external.js'
+import type { KernelHeap } from './memory.js'
+import { assertNotPausing, withoutPauses } from './pause.js'
 
 /** p0 and p1 where the function has parameters. */
 type Unary = (n: number, x: number, out: number, p0?: number, p1?: number) => void

@@ -10,8 +10,8 @@ import type { ConvGeometry } from '../../table/neural.js'
 import type { Matrix } from '../calls/external.js'
 import type { WasmInstance, Window } from '../calls/instance.js'
 import { worked } from '../calls/pause.js'
-import { product, productScratch } from './products.js'
 import { Staged } from '../calls/staged.js'
+import { product, productScratch } from './products.js'
 
 /** Forward, and the gradients of the image and of the weight. */
 export type Role = 'forward' | 'input' | 'weight'

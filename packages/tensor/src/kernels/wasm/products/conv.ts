@@ -7,13 +7,13 @@
 import { addBias } from '../../js/conv.js'
 import type { ConvGeometry } from '../../table/neural.js'
 import { type Conv, elementsOf, type Operand } from '../../table/operands.js'
-import { byColumns, type Role, windowOf } from './columns.js'
-import { direct, directWeight } from './direct.js'
 import type { LazyInstance, WasmInstance, Window } from '../calls/instance.js'
 import { by, type OwnCells, type Rule } from '../calls/own.js'
 import { worked } from '../calls/pause.js'
-import { PANEL_BYTES, product, productScratch } from './products.js'
 import { Staged } from '../calls/staged.js'
+import { byColumns, type Role, windowOf } from './columns.js'
+import { direct, directWeight } from './direct.js'
+import { PANEL_BYTES, product, productScratch } from './products.js'
 
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
 declare module '../calls/instance.js' {

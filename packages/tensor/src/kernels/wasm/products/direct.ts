@@ -11,8 +11,8 @@
 import type { ConvGeometry } from '../../table/neural.js'
 import { align, type WasmInstance } from '../calls/instance.js'
 import { rowsAtOnce, worked } from '../calls/pause.js'
-import { depthOf, PANEL_BYTES, TILE_BYTES } from './products.js'
 import { Staged } from '../calls/staged.js'
+import { depthOf, PANEL_BYTES, TILE_BYTES } from './products.js'
 
 type Planes = (
   ...args: [c: number, h: number, w: number, top: number, left: number, rows: number, phases: number, length: number, x: number, to: number]

@@ -3,6 +3,7 @@ import { firstBest, greater, less } from '../../js/reduce.js'
 import type { Operand, Rows } from '../../table/operands.js'
 import { type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
 import { by, byInput, loopsOf, type OwnCells } from '../calls/own.js'
+import { unstage } from '../calls/strided.js'
 import {
   CHUNK,
   type ColumnsExport,
@@ -14,7 +15,6 @@ import {
   reduceLongRows,
   reduceRows,
 } from './rows.js'
-import { unstage } from '../calls/strided.js'
 
 type PlacesOfColumns = (first: number, rows: number, n: number, x: number, row: number, held: number, places: number) => void
 type Extreme = 'amax' | 'amin'

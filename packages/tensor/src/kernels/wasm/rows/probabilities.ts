@@ -4,9 +4,9 @@ import type { ClassLoss, ClassLossBackward, GradRows, Operand, Rows } from '../.
 import { align, type LazyInstance, type WasmInstance } from '../calls/instance.js'
 import { always, by, type OwnCells } from '../calls/own.js'
 import { workedElements } from '../calls/pause.js'
-import { CHUNK, type RowsExport } from './rows.js'
 import { Staged } from '../calls/staged.js'
 import { SLICE, stage, unstage } from '../calls/strided.js'
+import { CHUNK, type RowsExport } from './rows.js'
 
 type F32 = ArrayOf['float32']
 type GradRowsExport = (rows: number, k: number, g: number, y: number, out: number) => void
