@@ -149,7 +149,7 @@ async function exportsOf(modules) {
 }
 
 /**
- * What every thread would do while it loads, and few need: modules of Node are made into ES modules once each, or when they are used (`LATE`); the names of a door
+ * Takes work from the loading of a thread: modules of Node are made into ES modules once each, or when they are used (`LATE`); the names of a door
  * are accessors of an object, not closures that become accessors one by one. Lines stay where they are.
  */
 function lean(text) {
