@@ -125,8 +125,8 @@ import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
 
 /**
  * out[channel, place] (+)= Σ over p of image[place + offset p] · b[p, channel], for m channels, whose planes lie `plane` apart, and rows × cols places: side by
- * side in out, in the image `imageRow` from row to row. b is packed in panels [k, WIDTH]; `offsets` are k words. `bias`:
- * the biases of whole panels, or 0. `first`: out's contents do not count. Scratch: 256 bytes at `tile`, and WIDTH for each place, and three more, at `part`, for a last panel of fewer channels.
+ * side in out, in the image `imageRow` from row to row. b is packed in panels [k, WIDTH]; `offsets` are k words. `bias`: the biases of whole panels, or 0.
+ * `first`: out's contents do not count. Scratch: 256 bytes at `tile`; for a last panel of fewer channels, WIDTH for each place and three more at `part`.
  * @exports direct: f32 f64
  */
 @inline function places<T>(

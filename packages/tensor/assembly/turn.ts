@@ -1,4 +1,4 @@
-/** Transposes in registers, for copies (`move.ts`) and for the panels of products (`matmul.ts`). */
+/** Transposes in registers, for copies (`move.ts`), for the panels of products (`matmul.ts`) and for the tiles of convolutions (`direct.ts`). */
 
 /** A block of 4 × 4 of four bytes each becomes its transpose: runs of x are `xStep` bytes apart, those of out `outStep`. */
 @inline export function turn4(x: usize, xStep: usize, out: usize, outStep: usize): void {

@@ -11,7 +11,7 @@ type F32 = Float32Array
 
 const conv =
   (gpu: KernelCompiler, op: keyof typeof CONV): Conv =>
-  (a, b, out, g, bias = null) => {
+  (a, b, bias, out, g) => {
     if (a.numel * b.numel === 0) elementsOf(out).fill(0)
     else into(gpu, out, op, CONV[op], { ...g, cg: g.c / g.groups, og: g.o / g.groups }, [floats(a), floats(b)])
     if (bias !== null) addBias(bias, out)

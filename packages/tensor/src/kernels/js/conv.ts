@@ -5,7 +5,7 @@ import { REAL_IMAGES, real } from './cells.js'
 /** The convolution whose output is y, or one of its adjoints; products come in ascending order of y's elements and, for each, of the weight's. */
 const conv =
   (output: 'y' | 'x' | 'weight'): Conv =>
-  (left, right, out, g, bias = null) => {
+  (left, right, bias, out, g) => {
     const [a, b, sums] = [elementsOf(left), elementsOf(right), new Float64Array(out.numel)]
     const [cg, og] = [g.c / g.groups, g.o / g.groups]
     for (let y = 0; y < g.n * g.o * g.oh * g.ow; y++) {

@@ -53,13 +53,13 @@ function convolution(g: ConvGeometry) {
   }
 }
 
-const conv2d: Conv = (x, weight, out, g, bias = null) => {
+const conv2d: Conv = (x, weight, bias, out, g) => {
   const { cg, shapes, term } = convolution(g)
   const added = (o: number): number => (bias === null ? 0 : at(bias, o))
   fill(out, shapes.y, (...y) => sumOver([cg, g.kh, g.kw], (...k) => term(y, k, (i, _, w) => at(x, i) * at(weight, w))) + added(y[1]!))
 }
 
-const conv2dInput: Conv = (grad, weight, out, g) => {
+const conv2dInput: Conv = (grad, weight, _, out, g) => {
   const { cg, og, shapes, term } = convolution(g)
   fill(out, shapes.x, (n, channel, iy, ix) =>
     sumOver([og, g.kh, g.kw], (o, ky, kx) => {
@@ -71,7 +71,7 @@ const conv2dInput: Conv = (grad, weight, out, g) => {
   )
 }
 
-const conv2dWeight: Conv = (x, grad, out, g) => {
+const conv2dWeight: Conv = (x, grad, _, out, g) => {
   const { shapes, term } = convolution(g)
   fill(out, shapes.weight, (o, ...k) =>
     sumOver([g.n, g.oh, g.ow], (n, oy, ox) => term([n!, o!, oy!, ox!], k, (i, y) => at(x, i) * at(grad, y))),

@@ -25,7 +25,7 @@ export function conv(cell: Cell): void {
         const what = `${JSON.stringify(g)}${bias === null ? '' : ' with a bias'}`
         const largest = maxAbs(a) * maxAbs(b) + maxAbs(biases)
         cell.compare<Conv>(what, cell.rubbish(cell.dtype, elementsOf(shape) + 6), terms + 1, largest, (k, o) =>
-          k(operandOf(a, 2, aShape), operandOf(b, 1, bShape), operandOf(o, 3, shape), g, bias && operandOf(bias, 2, [g.o])),
+          k(operandOf(a, 2, aShape), operandOf(b, 1, bShape), bias && operandOf(bias, 2, [g.o]), operandOf(o, 3, shape), g),
         )
       }
     }

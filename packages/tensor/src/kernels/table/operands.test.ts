@@ -380,7 +380,9 @@ describe.each<[string, Backend]>([
   test('neural networks', () => {
     const window = { h: 4, w: 5, kh: 2, kw: 2, oh: 3, ow: 4, strideH: 1, strideW: 1, padH: 0, padW: 0, dilH: 1, dilW: 1 }
     const g = { ...window, n: 2, c: 2, o: 3, groups: 1 }
-    dense('conv2d', [2, 3, 3, 4], [at([2, 2, 4, 5]), at([3, 2, 2, 2])], ([x, w], out) => kernel('conv2d')(x!, w!, out, g))
+    const image = [at([2, 2, 4, 5]), at([3, 2, 2, 2])]
+    dense('conv2d', [2, 3, 3, 4], image, ([x, w], out) => kernel('conv2d')(x!, w!, null, out, g))
+    dense('conv2d', [2, 3, 3, 4], [...image, at([3])], ([x, w, bias], out) => kernel('conv2d')(x!, w!, bias!, out, g))
     const planes = { ...window, planes: 3, includePad: 1, divisor: 0 }
     dense('avgPool2d', [3, 3, 4], [at([3, 4, 5])], ([x], out) => kernel('avgPool2d')(x!, out, planes))
     const other = (shape: Shape, dtype: DType = 'float32') => at(shape, dtype)

@@ -110,9 +110,9 @@ export type Indexed = (x: Operand, index: Operand, out: Operand, outer: number, 
 
 /**
  * The three of a convolution, each bilinear in a and b; all dense. conv2d may take a bias [o]: the kernel adds it to each element of the result, rounded as by
- * a second operation.
+ * a second operation. The other two get null.
  */
-export type Conv = (a: Operand, b: Operand, out: Operand, geometry: ConvGeometry, bias?: Operand | null) => void
+export type Conv = (a: Operand, b: Operand, bias: Operand | null, out: Operand, geometry: ConvGeometry) => void
 /**
  * out and indices (int32 y · w + x within the plane) of each window's maximum, all dense: the first of equals, the last NaN. A window that sees nothing of the
  * plane, over which its dilation carries it, has the maximum -∞ at its first place that is not before the plane, as in PyTorch.

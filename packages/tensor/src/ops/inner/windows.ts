@@ -110,7 +110,7 @@ function bilinear(
 ): Tensor {
   checkDTypes(op, a, b)
   const out = Tensor.uninitialized(a.dtype, shape, a.storage.memory)
-  kernelsFor(a)[op][a.dtype](contiguous(a), contiguous(b), out, g, bias && contiguous(bias))
+  kernelsFor(a)[op][a.dtype](contiguous(a), contiguous(b), bias && contiguous(bias), out, g)
   return out
 }
 

@@ -129,7 +129,7 @@ test('a convolution pauses for its products, and for its copies of images', () =
   const out = ones(2 * o * h * h)
   const work = 2 * 72 * h * h * o + 2 * 8 * 130 * 130 * 8
   const [x, weight] = [operandOf(ones(2 * 8 * h * h), 0, [2, 8, h, h]), operandOf(ones(o * 72), 0, [o, 8, 3, 3])]
-  const pauses = pausesOf(() => conv(x, weight, operandOf(out, 0, [2, o, h, h]), g))
+  const pauses = pausesOf(() => conv(x, weight, null, operandOf(out, 0, [2, o, h, h]), g))
   // The count before the call is unknown.
   expect(Math.abs(pauses - work / 2 ** 24)).toBeLessThan(1)
   expect(out[h + 1]).toBe(72)

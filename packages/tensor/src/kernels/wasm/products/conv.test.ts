@@ -61,7 +61,7 @@ function run(
   g: ConvGeometry,
 ) {
   if (isUnsupported(kernel as never)) throw new Error('a convolution without a kernel')
-  ;(kernel as Conv)(operandOf(a, 0, aShape), operandOf(b, 0, bShape), operandOf(out, 0, shape), g)
+  ;(kernel as Conv)(operandOf(a, 0, aShape), operandOf(b, 0, bShape), null, operandOf(out, 0, shape), g)
 }
 
 test.each(['float32', 'float64'] as const)(`CONV: convolutions add in the documented order (%s, seed ${SEED})`, (dtype) => {

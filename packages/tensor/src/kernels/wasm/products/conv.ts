@@ -34,7 +34,7 @@ function byRole(role: Role, a: Operand, b: Operand, out: Operand): Operands {
 
 const conv =
   (lazy: LazyInstance, role: Role, bytes: 4 | 8): Conv =>
-  (a, b, out, g, bias = null) => {
+  (a, b, bias, out, g) => {
     if (out.numel === 0) return
     if (a.numel === 0 || b.numel === 0) {
       elementsOf(out).fill(0)

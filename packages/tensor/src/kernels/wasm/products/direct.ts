@@ -173,10 +173,10 @@ export function direct(
   writeOffsets(instance, offsets, copy, g, isInput, bytes)
   const weights = weight.read(0)
   if (isInput) turnWeights(instance, bytes, g, weights, turned)
-  const rows = isInput ? turned : weights
+  const matrices = isInput ? turned : weights
   for (let group = 0; group < g.groups; group++) {
     for (let p = 0; p < k; p += depth) {
-      packB(Math.min(depth, k - p), m, rows + (group * m * k + p) * bytes, bytes, k * bytes, packed + (group * k + p) * panels)
+      packB(Math.min(depth, k - p), m, matrices + (group * m * k + p) * bytes, bytes, k * bytes, packed + (group * k + p) * panels)
     }
     worked(m * k)
   }
@@ -193,7 +193,7 @@ export function direct(
         const to = result + group * m * plane + (y * outCols + x) * bytes
         for (let p = 0; p < k; p += depth) {
           const kc = Math.min(depth, k - p)
-          const atOnce = Math.ceil(rowsAtOnce(kc * rows * cols) / width) * width
+          const atOnce = Math.max(width, Math.floor(rowsAtOnce(kc * rows * cols) / width) * width)
           for (let i = 0; i < m; i += atOnce) {
             const mc = Math.min(atOnce, m - i)
             const added = bias !== null && p + kc === k ? biases + group * panels + i * bytes : 0
