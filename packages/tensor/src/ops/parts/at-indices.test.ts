@@ -45,7 +45,7 @@ test('part of x, a number, and an index out of range, which writes nothing', () 
   const { version } = x.storage
   x.scatterAdd_(1, tensor([[1]], { dtype: 'int32' }), tensor([[10]]))
   expect(list(x)).toEqual([1, 12, 3, 4])
-  expect(x.storage.version).toBeGreaterThan(version)
+  expect(x.storage.version).toBe(version + 1)
   x.scatter_(0, tensor([[1, 0]], { dtype: 'int32' }), 9)
   expect(list(x)).toEqual([1, 9, 9, 4])
   const wrong = tensor([0, 2], { dtype: 'int32' })

@@ -106,7 +106,8 @@ export function scattered(
   const part = corner(out, index.shape, d)
   const table = contiguous(part)
   runAt(op, table, d, index.shape[d] ?? 1, contiguous(corner(src, index.shape, -1)), at, table)
-  if (table !== part) rawOperations.copy_(part, table)
+  // Not by copy_: that would be a second write.
+  if (table !== part) kernelsFor(part).copy[part.dtype](table, part)
   return out
 }
 
