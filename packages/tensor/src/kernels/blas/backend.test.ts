@@ -175,7 +175,7 @@ describeHere('with the library of this machine', () => {
     for (const [op, a, b, shape, withBias] of calls) {
       const [got, want] = [by, right].map(({ kernels }) => {
         const out = zeros(shape)
-        ;(kernels[op].float32 as Conv)(a, b, out, g, withBias)
+        ;(kernels[op].float32 as Conv)(a, b, withBias, out, g)
         return [...out.dataSync()]
       }) as [number[], number[]]
       const scale = want.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
