@@ -99,28 +99,26 @@ function edge<T>(
         to += WIDTH
         from += bRow
       }
-    } else if (bRow == sizeof<T>()) {
+    } else if (have == width && bRow == sizeof<T>()) {
       // A transposed operand: blocks of 4 × 4 (2 × 2) are turned in registers.
       const step = <i32>(16 / sizeof<T>())
-      for (let c = 0; c < width; c += step) {
-        let at = from + <usize>c * bCol
-        let row = to + <usize>c * sizeof<T>()
-        let p = 0
-        if (c + step <= have) {
-          for (; p <= k - step; p += step) {
-            if (sizeof<T>() == 4) turn4(at, bCol, row, WIDTH)
-            else turn2(at, bCol, row, WIDTH)
-            at += 16
-            row += <usize>step * WIDTH
-          }
+      let p = 0
+      for (; p <= k - step; p += step) {
+        if (sizeof<T>() == 4) {
+          turn4(from, bCol, to, WIDTH)
+          turn4(from + 4 * bCol, bCol, to + 16, WIDTH)
+        } else {
+          turn2(from, bCol, to, WIDTH)
+          turn2(from + 2 * bCol, bCol, to + 16, WIDTH)
         }
-        for (; p < k; p++) {
-          for (let q = 0; q < step; q++) store<T>(row + <usize>q * sizeof<T>(), c + q < have ? load<T>(at + <usize>q * bCol) : 0)
-          at += sizeof<T>()
-          row += WIDTH
-        }
+        from += 16
+        to += <usize>step * WIDTH
       }
-      to += <usize>k * WIDTH
+      for (; p < k; p++) {
+        for (let c: usize = 0; c < WIDTH / sizeof<T>(); c++) store<T>(to + c * sizeof<T>(), load<T>(from + c * bCol))
+        from += sizeof<T>()
+        to += WIDTH
+      }
     } else {
       for (let p = 0; p < k; p++) {
         for (let c = 0; c < width; c++) store<T>(to + <usize>c * sizeof<T>(), c < have ? load<T>(from + <usize>c * bCol) : 0)
