@@ -28,7 +28,7 @@ describe('readSettings', () => {
   test('help', () => expect(readSettings(['--steps', 'x', '--help'])).toBeNull())
 
   test.each([
-    [['--device', 'cuda'], '--device: expected one of cpu, wasm, js'],
+    [['--device', 'cuda'], '--device: expected one of cpu, wasm, blas, js'],
     [['--seconds', '0'], "--seconds: expected a positive number, got '0'"],
     [['--seconds', 'Infinity'], '--seconds: expected a positive number'],
     [['--steps', '1.5'], '--steps: expected a positive whole number'],
