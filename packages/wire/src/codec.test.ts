@@ -368,6 +368,27 @@ describe('tensors', () => {
     expect(tensors[1]?.storage.host?.buffer).toBe(frame.segments[0]?.buffer)
   })
 
+  test('a getter that sends a message while its own is written: both arrive whole', () => {
+    const codec = new Codec()
+    const frames: ReturnType<Codec['encode']>[] = []
+    let isWritten = false
+    const body = {
+      first: 1,
+      get sent() {
+        if (isWritten) frames.push(codec.encode(codec.prepare(MessageType.RESULT, ['a text within another message'])))
+        return 7
+      },
+      last: 'a text behind the getter',
+    }
+    const message = codec.prepare(MessageType.RESULT, [[body, 5]])
+    isWritten = true
+    const outer = codec.encode(message)
+    isWritten = false
+    expect(frames.length).toBe(1)
+    expect(codec.decode(outer).body).toEqual([[{ first: 1, sent: 7, last: 'a text behind the getter' }, 5]])
+    expect(codec.decode(frames[0]!).body).toEqual(['a text within another message'])
+  })
+
   test('frames own their bytes, whichever codecs of a thread wrote them in turn', () => {
     const codecs = [new Codec(), new Codec()]
     const frames = Array.from({ length: 400 }, (_, i) => {

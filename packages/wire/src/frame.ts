@@ -27,20 +27,29 @@ class Arena {
   }
 }
 
-/** Shared by a thread's codecs, since a simulation makes them by the thousand: no user code runs while a frame is written. */
-const cellWriter = new CellWriter()
+/** Shared by a thread's codecs, since a simulation makes them by the thousand. Null while a body is written. */
+let cellWriter: CellWriter | null = new CellWriter()
 let arena: Arena | null = null
 
 /** Writes head, body and trace, which is packable, at the arena's next place. The number of bytes; 0 if they do not fit. */
 export function writeCells(message: OutgoingMessage, trace: unknown): number {
-  const { cells, used } = arenaWithRoom()
-  const start = used >> 3
+  const own = arenaWithRoom()
+  const start = own.used >> 3
   const end = start + CELL_BYTES_MAX / 8
-  const bodyAt = writeHead(cells, start, end, message, false)
+  const bodyAt = writeHead(own.cells, start, end, message, false)
   if (bodyAt === 0) return 0
-  cellWriter.begin(cells, bodyAt, end)
-  if (!cellWriter.values(message.packed, 0) || (message.trace !== null && !cellWriter.values([trace], 0))) return 0
-  return 8 * (cellWriter.at - start)
+  const writer = cellWriter ?? new CellWriter()
+  // A getter in the body is code of the user. A message that it sends gets an arena and a writer of its own.
+  cellWriter = null
+  arena = null
+  try {
+    writer.begin(own.cells, bodyAt, end)
+    if (!writer.values(message.packed, 0) || (message.trace !== null && !writer.values([trace], 0))) return 0
+    return 8 * (writer.at - start)
+  } finally {
+    cellWriter = writer
+    arena = own
+  }
 }
 
 /** The same for the head of a message whose body is packed by msgpack. */
