@@ -138,7 +138,14 @@ export const API_SECTIONS = {
       'devices',
       'Devices, memory, sparse tensors',
       'choose a device, free memory',
-      ['tensor/tensor/device', 'tensor/tensor/memory-scope', 'tensor/heap/memory', 'tensor/kernels/table/table', 'tensor/sparse'],
+      [
+        'tensor/tensor/device',
+        'tensor/tensor/memory-scope',
+        'tensor/heap/memory',
+        'tensor/kernels/wasm/threads',
+        'tensor/kernels/table/table',
+        'tensor/sparse',
+      ],
     ],
     [
       'kernels',

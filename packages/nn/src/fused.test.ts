@@ -1,7 +1,7 @@
 /** Fused kernels have the bits of the operations that they are made of: modules and optimizers on the wasm device with them and without. */
 import { describe, expect, test } from '@jest/globals'
 import { grad, scaledDotProductAttention } from '@postgrad/autograd'
-import { device, manualSeed, rand, randn, type Tensor, tensor, withDevice } from '@postgrad/tensor'
+import { device, manualSeed, ones, rand, randn, type Tensor, tensor, withDevice } from '@postgrad/tensor'
 import { threadHeap } from '@postgrad/tensor/internal'
 import { unfusedDevice } from '@postgrad/tensor/suite'
 import {
@@ -251,4 +251,16 @@ test('attention keeps no scores: of 2,000 positions one tensor has 16 MB', () =>
   const scoreBytes = 2000 * 2000 * 4
   expect(withDevice(unfused, () => largestOf(train))).toBeGreaterThanOrEqual(scoreBytes)
   expect(withDevice('wasm', () => largestOf(train))).toBeLessThan(scoreBytes / 4)
+})
+
+test.each(['wasm', 'js'] as const)('a query that sees no key gives no gradient to the keys that others see: %s', (device) => {
+  withDevice(device, () => {
+    const [q, k, v] = [rand([3, 4]).requiresGrad_(), rand([5, 4]).requiresGrad_(), rand([5, 4])]
+    const attnMask = ones([3, 5], { dtype: 'bool' })
+    attnMask.select(0, 1).fill_(0)
+    const seen = scaledDotProductAttention(q, k, v, { attnMask }).index(tensor([0, 2], { dtype: 'int32' }))
+    const [forQuery, forKey] = grad(seen.sum(), [q, k])
+    expect([...forQuery!.select(0, 1).dataSync()]).toEqual([0, 0, 0, 0])
+    expect([...forKey!.dataSync()].every(Number.isFinite)).toBe(true)
+  })
 })

@@ -378,14 +378,14 @@ describe('tensors', () => {
         if (isWritten) frames.push(codec.encode(codec.prepare(MessageType.RESULT, ['a text within another message'])))
         return 7
       },
-      last: 'a text behind the getter',
+      last: 'a text after the getter',
     }
     const message = codec.prepare(MessageType.RESULT, [[body, 5]])
     isWritten = true
     const outer = codec.encode(message)
     isWritten = false
     expect(frames.length).toBe(1)
-    expect(codec.decode(outer).body).toEqual([[{ first: 1, sent: 7, last: 'a text behind the getter' }, 5]])
+    expect(codec.decode(outer).body).toEqual([[{ first: 1, sent: 7, last: 'a text after the getter' }, 5]])
     expect(codec.decode(frames[0]!).body).toEqual(['a text within another message'])
   })
 

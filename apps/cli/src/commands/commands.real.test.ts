@@ -83,7 +83,7 @@ describeBash('bash', () => {
     expect(await offers('postgrad r')).toEqual(['run', 'replay'])
     expect(await offers('postgrad run p.ts --res')).toEqual(['--restart'])
     expect(await offers('postgrad run --restart ')).toEqual(['none', 'all', 'failed'])
-    expect(await offers('postgrad run p.ts -d ')).toEqual(['wasm', 'js'])
+    expect(await offers('postgrad run p.ts -d ')).toEqual(['wasm', 'js', 'blas'])
     expect(await offers('postgrad completion z')).toEqual(['zsh'])
     expect(await offers('postgrad help do')).toEqual(['doctor'])
     // Files are the shell's own business.

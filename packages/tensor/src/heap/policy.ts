@@ -54,6 +54,7 @@ export class HeapLease {
   /** A second reference of this thread to the block, for an owner of its own. */
   again(): HeapLease {
     this.heap.retain(this.block)
+    turn.bytes += this.block.capacityBytes
     return new HeapLease(this.heap, this.block)
   }
 

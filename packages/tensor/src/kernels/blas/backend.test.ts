@@ -13,7 +13,7 @@ import type { Tensor } from '../../tensor/tensor.js'
 import { numelOf } from '../../values/shape.js'
 import type { Conv, Matmul } from '../table/operands.js'
 import { createWasmBackend } from '../wasm/backend.js'
-import { helperCounts, setComputeThreads } from '../wasm/threads/compute-threads.js'
+import { helperCounts, setComputeThreads, withThreadLimits } from '../wasm/threads/compute-threads.js'
 import { createBlasBackend } from './backend.js'
 import { openblasCore } from './libraries.js'
 import { type Blas, open, openBlas } from './open.js'
@@ -191,6 +191,7 @@ describeHere('with the library of this machine', () => {
     const [a, out] = [random([200, 200], 'float32'), zeros([200, 200])]
     ;(kernels.matmul.float32 as Matmul)(a, a, out)
     const helped = helperCounts().helped
+    const restore = withThreadLimits({ cores: 4 })
     try {
       setComputeThreads(2)
       expect(numbers).toEqual([2])
@@ -198,6 +199,7 @@ describeHere('with the library of this machine', () => {
       expect(helperCounts().helped).toBe(helped)
     } finally {
       setComputeThreads(1)
+      restore()
     }
     expect(numbers).toEqual([2, 1])
   })

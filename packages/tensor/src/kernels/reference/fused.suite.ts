@@ -172,7 +172,7 @@ function sharesOf(
   const [a, b, row] = places as readonly [number, number, number]
   const masks = mask === null ? null : rowOf(mask, a, b, row)
   const scores = keys.map((key, j) => {
-    if ((isCausal && j > row) || (mask?.dtype === 'bool' && masks![j] === 0)) return Number.NEGATIVE_INFINITY
+    if (isUnseen(mask, masks, row, j, isCausal)) return Number.NEGATIVE_INFINITY
     return scale * dot(query, key) + (mask?.dtype === 'float32' ? masks![j]! : 0)
   })
   const largest = Math.max(...scores)
@@ -180,6 +180,9 @@ function sharesOf(
   const total = exponentials.reduce((sum, x) => sum + x, 0)
   return exponentials.map((x) => x / total)
 }
+
+const isUnseen = (mask: Operand | null, masks: readonly number[] | null, row: number, key: number, isCausal: boolean): boolean =>
+  (isCausal && key > row) || (mask?.dtype === 'bool' && masks![key] === 0)
 
 /** Calls `f` for each query, with its place, its shares, and rows of the other operands. */
 function eachQuery(
@@ -227,8 +230,9 @@ const attentionBackward: AttentionBackward = (grad, q, k, v, mask, dq, dk, dv, s
     const slopes = values.map((value) => dot(g, value))
     const mean = dot(slopes, shares)
     const query = rowOf(q, a, b, row)
+    const masks = mask === null ? null : rowOf(mask, a, b, row)
     for (const [j, share] of shares.entries()) {
-      const forScore = share * (slopes[j]! - mean) * scale
+      const forScore = isUnseen(mask, masks, row, j, isCausal) ? 0 : share * (slopes[j]! - mean) * scale
       for (let c = 0; c < query.length; c++) {
         add(0, dq, [a, b, row, c], forScore * keys[j]![c]!)
         add(1, dk, [a, b, j, c], forScore * query[c]!)

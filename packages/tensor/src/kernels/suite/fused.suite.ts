@@ -122,9 +122,10 @@ export function attention(cell: Cell): void {
     const shapes = { q: [a, b, l, e], k: [a, b, s, e], v: [a, b, s, w], out: [a, b, l, w] }
     const values = (shape: Numbers) => cell.values(elementsOf(shape) + 5, cell.dtype, false)
     const [q, k, v, grad] = [values(shapes.q), values(shapes.k), values(shapes.v), values(shapes.out)]
-    // Rows of a mask are shared by all heads of a matrix; each row keeps its first key.
+    // Rows of a mask are shared by all heads of a matrix; each row keeps its first key, but the third, which may see none.
     const maskValues = mask === undefined ? null : cell.values(a * l * s + 3, mask, false)
     for (let row = 0; mask === 'bool' && row < a * l; row++) maskValues![1 + row * s] = 1
+    if (mask === 'bool' && a! * l! > 2) maskValues!.fill(0, 1 + 2 * s!, 1 + 3 * s!)
     const masks = maskValues === null ? null : operandOf(maskValues, 1, [a, b, l, s], [l * s, 0, s, 1])
     const layout = i % 2 === 0 ? heads : (x: Any, at: number, shape: Numbers) => operandOf(x, at, shape, dense(shape))
     const scale = 0.05

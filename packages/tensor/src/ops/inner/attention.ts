@@ -5,7 +5,7 @@ import { Tensor } from '../../tensor/tensor.js'
 import { broadcastStrides, broadcastsTo, numelOf, type Shape, sameShape } from '../../values/shape.js'
 import { type Functional, type Ops, primitive, rawOperations } from '../define/define.js'
 import type { ManySaved } from '../define/formula.js'
-import { sharesOf } from '../parts/attention.js'
+import { limitsOf, sharesOf } from '../parts/attention.js'
 import { sumToShape } from '../parts/dims.js'
 
 /**
@@ -99,7 +99,10 @@ function composedGrads(g: Tensor, s: Attended, ops: Ops): (Tensor | null)[] {
   const forValue = s.needs(2) ? sumToShape(ops.matmul(turned(shares), g), s.shape(2)) : null
   if (!s.needs(0) && !s.needs(1)) return [null, null, forValue]
   const slopes = ops.matmul(g, turned(s.tensor(2)))
-  const forScores = ops.mul(shares, ops.sub(slopes, ops.sum(ops.mul(slopes, shares), -1, true)))
+  const all = ops.mul(shares, ops.sub(slopes, ops.sum(ops.mul(slopes, shares), -1, true)))
+  const limits = limitsOf(ops, scaled, s.tensor(1), s.arg(3), isCausal)
+  // A row that sees no key has NaN, which must not reach the gradients of the keys.
+  const forScores = limits?.dtype === 'bool' ? ops.where(limits, all, 0) : all
   return [
     s.needs(0) ? sumToShape(ops.mul(ops.matmul(forScores, s.tensor(1)), scale), s.shape(0)) : null,
     s.needs(1) ? sumToShape(ops.matmul(turned(forScores), scaled), s.shape(1)) : null,

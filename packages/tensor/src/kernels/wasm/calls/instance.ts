@@ -127,9 +127,10 @@ export class WasmInstance {
     onComputeThreads(this)
   }
 
-  /** Large kernels are computed by so many threads from now on. */
-  useThreads(count: number): void {
+  /** Large kernels are computed by so many threads from now on, but by no more than there are cores: each takes scratch. */
+  useThreads(wanted: number): void {
     assertNotPausing()
+    const count = Math.min(wanted, Math.max(1, usableCores()))
     if (count === this.threads) return
     this.#helpers?.close()
     this.#helpers = null
@@ -143,9 +144,9 @@ export class WasmInstance {
     this.products = productsOf(this.kernels)
   }
 
-  /** Whether a kernel of so many multiplications is for several threads: then it takes scratch for all `threads`, and calls `share`. */
-  shares(work: number): boolean {
-    return this.#helpers !== null && work >= sharedWork() && !this.#isSharing
+  /** Whether a kernel of so many multiplications is for several threads: then it takes `scratch` bytes for each of `threads`, and calls `share`. */
+  shares(work: number, scratch = 0): boolean {
+    return this.#helpers !== null && work >= sharedWork() && !this.#isSharing && this.threads * scratch <= SCRATCH_MAX
   }
 
   /** The same for products: a library has threads of its own, and its calls cannot be handed to helpers. */
@@ -212,6 +213,9 @@ function productsOf(k: KernelExports): WasmInstance['products'] {
     8: { gemm: k.gemm_f64, packA: k.pack_a_f64, packB: k.pack_b_f64, byRows: k.gemv_rows_f64, byColumns: k.gemv_columns_f64 },
   }
 }
+
+/** Bytes of scratch that all threads of a kernel may take together: a heap never gets scratch back. */
+const SCRATCH_MAX = 2 ** 26
 
 /** Of units that need none. */
 const NO_SCRATCH: HelperScratch = { at: 0, stride: 0 }

@@ -10,7 +10,9 @@ import { always, by, type OwnCells } from '../calls/own.js'
 import { workedElements } from '../calls/pause.js'
 import { product, productScratch } from './products.js'
 
-type MaskScores = (...args: [rows: number, n: number, scores: number, kind: number, mask: number, maskRow: number, seen: number]) => void
+type MaskScores = (
+  ...args: [rows: number, n: number, scores: number, kind: number, mask: number, maskRow: number, seen: number, none: number]
+) => void
 declare module '../calls/instance.js' {
   interface KernelExports {
     readonly mask_scores_f32: MaskScores
@@ -127,13 +129,27 @@ function sharesOf(call: Call, rooms: Rooms, a: number, b: number, from: number, 
   const own = matrixOf(instance, q, startOf(q, a, b, from), count, rooms.q)
   kernels.mul_f32(count, e, own.pointer, own.row, 1, rooms.scale, 0, 0, rooms.scaled, e * 4)
   product(instance, 4, count, n, e, denseAt(rooms.scaled, e), turned(keys), rooms.scores, n * 4, rooms.product)
-  if (mask !== null || isCausal) {
-    const kind = mask === null ? 0 : mask.dtype === 'bool' ? 1 : 2
-    const masks = mask === null ? NO_MASK : maskOf(instance, mask, startOf(mask, a, b, from), count, n, rooms.mask)
-    kernels.mask_scores_f32(count, n, rooms.scores, kind, masks.pointer, masks.row, isCausal ? from + 1 : 0)
-  }
+  if (mask !== null || isCausal) maskScores(call, rooms, mask, rooms.scores, a, b, from, count, n, Number.NEGATIVE_INFINITY)
   kernels.softmax_rows_f32(count, n, rooms.scores, rooms.scores)
   workedElements(count * n)
+}
+
+/** Masks the dense [count, n] at `scores`: with `none` where a query does not see a key, and by adding a mask of numbers. */
+function maskScores(
+  { instance, isCausal }: Call,
+  rooms: Rooms,
+  mask: Operand | null,
+  scores: number,
+  a: number,
+  b: number,
+  from: number,
+  count: number,
+  n: number,
+  none: number,
+): void {
+  const kind = mask === null ? 0 : mask.dtype === 'bool' ? 1 : 2
+  const masks = mask === null ? NO_MASK : maskOf(instance, mask, startOf(mask, a, b, from), count, n, rooms.mask)
+  instance.kernels.mask_scores_f32(count, n, scores, kind, masks.pointer, masks.row, isCausal ? from + 1 : 0, none)
 }
 
 const NO_MASK = { pointer: 0, row: 0 }
@@ -241,6 +257,9 @@ const attentionBackward =
         if (dq === null && dk === null) continue
         product(instance, 4, count, n, w, g, turned(values), slopes, n * 4, rooms.product)
         kernels.softmax_backward_rows_f32(count, n, slopes, rooms.scores, slopes)
+        // A row that sees no key has NaN, which must not reach the gradients of the keys.
+        const limits = mask?.dtype === 'bool' ? mask : null
+        if (limits !== null || isCausal) maskScores(call, rooms, limits, slopes, a, b, from, count, n, 0)
         workedElements(count * n)
         if (dk !== null) gather(slopes, denseAt(rooms.scaled, e), count, n, e, dkRoom, from === 0)
         if (dq === null) continue

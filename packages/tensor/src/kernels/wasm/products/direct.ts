@@ -158,9 +158,9 @@ export function direct(
   const panels = Math.ceil(m / width) * PANEL_BYTES
   const work = g.groups * m * k * copy.outRows * outCols
   // Images are independent; none of them may be staged.
-  const shares = g.n > 1 && from.isDirect && out.isDirect && instance.shares(g.n * work)
   const copyBytes = align(elementsOf(copy) * bytes)
   const own = copyBytes + align(2 * TILE_BYTES) + align((PLACES + 3) * PANEL_BYTES)
+  const shares = g.n > 1 && from.isDirect && out.isDirect && instance.shares(g.n * work, own)
   const [scratch, offsets, packed, biases, turned] = Staged.begin(
     instance,
     [from, weight, bias, out],
@@ -250,9 +250,9 @@ export function directWeight(instance: WasmInstance, bytes: 4 | 8, g: ConvGeomet
   const size = g.o * k * bytes
   const work = g.o * k * copy.outRows * outCols
   // Each image has a sum of its own then. They are added in order, as by one thread.
-  const shares = g.n > 1 && x.isDirect && grad.isDirect && g.n * size <= SUMS_MAX && instance.shares(g.n * work)
   const copyBytes = align(elementsOf(copy) * bytes)
   const own = copyBytes + PLACES * PANEL_BYTES + TILE_BYTES
+  const shares = g.n > 1 && x.isDirect && grad.isDirect && g.n * size <= SUMS_MAX && instance.shares(g.n * work, own)
   const [scratch, offsets, sums] = Staged.begin(
     instance,
     [x, weight, grad],

@@ -2,7 +2,10 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { Heap } from '../../../heap/heap.js'
 import { RESERVED_BYTES_MIN } from '../../../heap/shared-memory.js'
-import { COMPUTE_THREADS_MAX, getComputeThreads, setComputeThreads } from './compute-threads.js'
+import { threadHeap } from '../../../heap/thread-heap.js'
+import { memoryScope, rand } from '../../../index.js'
+import { conv2d } from '../../../operations.js'
+import { COMPUTE_THREADS_MAX, getComputeThreads, setComputeThreads, withThreadLimits } from './compute-threads.js'
 
 afterEach(() => setComputeThreads(1))
 
@@ -22,6 +25,20 @@ test.each([0, -1, 1.5, 10_000, Number.NaN, '2', undefined])('%p threads are refu
     }),
   )
   expect(getComputeThreads()).toBe(2)
+})
+
+test('many threads take no scratch for copies of images that are too large for all of them', () => {
+  const restore = withThreadLimits({ cores: 64, sharedWork: 1 })
+  const heap = threadHeap()
+  const before = heap.heldBytes
+  try {
+    setComputeThreads(64)
+    memoryScope(() => conv2d(rand([2, 3, 700, 700]), rand([1, 3, 3, 3]), null, { padding: 1 }))
+    // One copy has 6 MB.
+    expect(heap.heldBytes - before).toBeLessThan(100 * 2 ** 20)
+  } finally {
+    restore()
+  }
 })
 
 test('all threads together have as many helpers as they may; those of a dead one are free again', () => {
