@@ -97,6 +97,29 @@ test('a helper that is terminated in the middle of a product loses nothing, and 
   also()
 })
 
+test('a helper that is terminated before it begins is replaced', async () => {
+  const started: Worker[] = []
+  const also = withThreadLimits({
+    onStart: (worker) => {
+      started.push(worker)
+      if (started.length < 3) void worker.terminate()
+    },
+  })
+  await withHelpers(2)
+  expect(started.length).toBe(3)
+  also()
+})
+
+test('a helper that has ended does not count as one that can compute', async () => {
+  const started: Worker[] = []
+  const also = withThreadLimits({ onStart: (worker) => started.push(worker) })
+  await withHelpers(2)
+  // It sleeps outside of a job.
+  await started[0]!.terminate()
+  expect(helperCounts().ready).toBe(0)
+  also()
+})
+
 test('nothing pauses while a unit is recorded, and each multiplication counts once', async () => {
   await withHelpers(2)
   const pausesOf = (threads: number): number => {

@@ -53,6 +53,9 @@ const LOOK_AFTER_MS = 20
 /** A helper makes no objects; what Node makes at a thread's start takes less than this. */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32, stackSizeMb: 1 }
 
+/** How many helpers that end before they begin are replaced. */
+const RETRIES = 3
+
 interface Helper {
   readonly worker: Worker
   /** The other end is in the thread: see `hasStopped`. */
@@ -72,6 +75,7 @@ export class HelperThreads {
   #job = 0
   #isOpen = false
   #helped = 0
+  #retries = RETRIES
 
   /**
    * @param wanted how many helpers; they are started at the first job
@@ -223,9 +227,10 @@ export class HelperThreads {
     })
     worker.once('exit', () => {
       if (this.#helpers[index] !== helper) return
-      // A thread that does not even begin would not begin the next time.
-      if (Atomics.load(this.#board.words, stateAt(index)) === ABSENT) warn(thrown)
-      else helper.isMissed = true
+      const hasBegun = Atomics.exchange(this.#board.words, stateAt(index), ENDED) !== ABSENT
+      // A thread that throws before it begins would throw the next time; one that was terminated may begin.
+      if (hasBegun || (thrown === undefined && this.#retries-- > 0)) helper.isMissed = true
+      else warn(thrown)
     })
   }
 }
