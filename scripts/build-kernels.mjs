@@ -26,7 +26,7 @@ const FLAGS = [
 /** Returns true when it compiled, false when the module was up to date. Throws with the compiler's messages. */
 export async function buildKernels({ force = false } = {}) {
   const { version } = createRequire(import.meta.url)('assemblyscript/package.json')
-  const files = (await readdir(SOURCE)).filter((name) => name.endsWith('.ts')).sort()
+  const files = (await readdir(SOURCE, { recursive: true })).filter((name) => name.endsWith('.ts')).sort()
   const hash = createHash('sha256')
     .update(JSON.stringify([version, FLAGS]))
     .update(await readFile(fileURLToPath(import.meta.url)))

@@ -2,7 +2,7 @@
  * Functions by polynomials, activations and their derivatives over dense runs of float32: four lanes, then the rest one by one with the same vector
  * code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). `wasm/elementwise.ts` calls them.
  */
-import { erf4, exp4, expm14, gauss4, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './math'
+import { erf4, exp4, expm14, gauss4, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './parts/math'
 
 // Which function a shared loop inlines: compile-time constants, as in `elementwise.ts`.
 const enum Forward {

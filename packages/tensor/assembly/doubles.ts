@@ -46,7 +46,7 @@ const ROUNDER: f64 = 6755399441055744
   return f64x2.mul(f64x2.mul(y, scale1), scale2)
 }
 
-/** Of x · 2^k0, for normal numbers x above 0. */
+/** The logarithm of x · 2^k0, for normal numbers x above 0. */
 @inline export function logOf(x: v128, k0: v128): v128 {
   // The exponent that brings the mantissa to [√½, √2), by the words that hold the exponents.
   const e = i32x4.shr_s(i32x4.sub(x, i64x2.splat(0x3fe6a09e00000000)), 20)

@@ -3,7 +3,7 @@
  * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs, remainders (exact). For
  * `wasm/elementwise.ts`.
  */
-import { join4, upperPair } from './pairs'
+import { join4, upperPair } from './parts/pairs'
 
 const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, power }
 const enum Circular { sin, cos, tan }
@@ -282,7 +282,7 @@ function withHost4(op: Circular, x: v128, y: v128): v128 {
 /** Quotients below this have so few bits that their product with a float32 is exact in double. */
 const EXACT: f64 = 536870912 // 2^29
 
-/** Of a float32 a and b ≠ 0: a − b · trunc(a / b), exactly, with the sign of a. q is a / b, below EXACT. */
+/** The remainder a − b · trunc(a / b) of float32 a and b ≠ 0, exactly, with the sign of a. q is a / b, below EXACT. */
 @inline function restOf(a: v128, b: v128, q: v128): v128 {
   const r = f64x2.sub(a, f64x2.mul(f64x2.trunc(q), b))
   // A finite a below an infinite b is its own rest; a rest of 0 has the sign of a.

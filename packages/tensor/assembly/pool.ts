@@ -2,7 +2,7 @@
  * Pooling of one plane of float32, rows oy0 … oy1 − 1 of the result: four windows side by side where all of their columns lie inside, one at a time at
  * the edges and for strides beyond 2. The same bits as `js/pool.ts`. For `wasm/pool.ts`. Pointers are bytes, everything else counts elements.
  */
-import { join4, upperPair } from './pairs'
+import { join4, upperPair } from './parts/pairs'
 
 /** Elements x[0], x[step], x[2 · step], x[3 · step] for step 1 or 2, reading none beyond the last. */
 @inline function every(x: usize, step: i32): v128 {

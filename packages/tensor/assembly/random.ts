@@ -3,7 +3,7 @@
  * `values/normal.ts`. For `wasm/random.ts`.
  */
 import { logOf } from './doubles'
-import { join4 } from './pairs'
+import { join4 } from './parts/pairs'
 
 const TWO_PI: f64 = 6.283185307179586
 /** 1.5 · 2^52: adding it puts an integer into the low bits of the sum. */

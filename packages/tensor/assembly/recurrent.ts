@@ -3,7 +3,7 @@
  * `wasm/recurrent.ts`. The formulas are those of `nn/src/recurrent`, each operation rounded as there. Runs are dense; `gates` and others of several parts hold
  * them side by side in a row, `made` one part after the other, each of `rows` rows. A call goes through the rows from `from` to `to`.
  */
-import { sigmoid4, tanh4 } from './math'
+import { sigmoid4, tanh4 } from './parts/math'
 
 /** 16 bytes from `p`, or (`whole` false) its one element in all lanes. */
 @inline function get(whole: bool, p: usize): v128 {

@@ -17,7 +17,7 @@ export interface OperationSettings {
   readonly peers: boolean
   readonly only: readonly string[]
   readonly turns: number
-  /** Whose kernels are ours. */
+  /** The device whose kernels postgrad uses. */
   readonly device: string
 }
 

@@ -236,7 +236,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
   return cluster
 }
 
-/** Of workers in other processes, too, since all are on this machine. @throws INVALID_ARGUMENT */
+/** Workers in other processes count, too, since all are on this machine. @throws INVALID_ARGUMENT */
 function threadsOfEach(computeThreads: number, workers: number): number {
   return Math.min(checkComputeThreads('computeThreads', computeThreads), Math.max(1, Math.floor(availableParallelism() / workers)))
 }

@@ -30,7 +30,7 @@ const STEPS: Readonly<Record<OpsOf<'step'>, readonly { readonly states: Numbers;
   adadeltaStep: [{ states: [0, 1], own: [0.9, 0.1, 1e-6] }],
 }
 
-/** Of all steps: rate, factor of the parameter, weightDecay, maximize. */
+/** The settings of every step: rate, factor of the parameter, weightDecay, maximize. */
 const COMMON: readonly (readonly [number, number, number, number])[] = [
   [-0.1, 1, 0, 0],
   [-0.1, 1, 0.01, 1],

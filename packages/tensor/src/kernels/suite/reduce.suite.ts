@@ -54,7 +54,7 @@ export function reduce(cell: Cell): void {
   }
 }
 
-/** Of zeros 0 is greater than −0, wherever they are; a place is that of the first. NaN wins over all. */
+/** 0 is greater than −0, in any order; a place is that of the first. NaN wins over all. */
 export function extremes(cell: Cell): void {
   type K = Rows
   reduce(cell)

@@ -32,7 +32,7 @@ function ulps(got: number, exact: number): number {
 }
 
 describe('NUM: the polynomials keep their error bounds', () => {
-  /** Bounds in ulp, as in KERNELS.md and assembly/math.ts; `inputs` is where they hold. */
+  /** Bounds in ulp, as in KERNELS.md and assembly/parts/math.ts; `inputs` is where they hold. */
   const cases = [
     { op: 'exp', bound: 1, exact: Math.exp, from: -87.3, to: 88.7 },
     { op: 'log', bound: 1, exact: Math.log, from: 0, to: 3.4e38 },

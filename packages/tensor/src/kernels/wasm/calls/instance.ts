@@ -37,7 +37,7 @@ type Real = 'f32' | 'f64'
 type Pack = (extent: number, other: number, x: number, row: number, col: number, to: number) => void
 type VectorByRows = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, out: number) => void
 type VectorByColumns = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, bCol: number, out: number) => void
-/** m × n of k products: a in panels of four rows, b in panels of columns, the last at `tail` if it is ragged; see `assembly/matmul.ts`. */
+/** m × n of k products: a in panels of four rows, b in panels of columns, the last at `tail` if it is ragged; see `assembly/products/matmul.ts`. */
 type Left = readonly [at: number, panel: number, row: number, step: number]
 type Right = readonly [at: number, panel: number, step: number, tail: number]
 type Result = readonly [at: number, row: number, first: number, byPanels: number, tile: number]
@@ -217,7 +217,7 @@ function productsOf(k: KernelExports): WasmInstance['products'] {
 /** Bytes of scratch that all threads of a kernel may take together: a heap never gets scratch back. */
 const SCRATCH_MAX = 2 ** 26
 
-/** Of units that need none. */
+/** For units that need no scratch. */
 const NO_SCRATCH: HelperScratch = { at: 0, stride: 0 }
 
 /** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */

@@ -13,7 +13,7 @@ import { SCRATCH_MAX, SLICE } from '../calls/strided.js'
 type Fibre = readonly [n: number, x: number, step: number, first: number, descending: boolean]
 type Type = 'u8' | 'i32' | 'f32' | 'f64'
 type KeyBits = 32 | 64
-/** The parts of a sort; see `assembly/sort.ts`. */
+/** The parts of a sort; see `assembly/places/sort.ts`. */
 interface Parts {
   readonly keys: (...args: [...Fibre, pairs: number]) => void
   readonly better: (...args: [...Fibre, bound: number, room: number, pairs: number, state: number]) => void

@@ -1,5 +1,5 @@
 /**
- * Convolutions whose columns (im2col) are never written: the kernels of `assembly/direct.ts` read the window's elements out of a padded copy of the image, by a
+ * Convolutions whose columns (im2col) are never written: the kernels of `assembly/products/direct.ts` read the window's elements out of a padded copy of the image, by a
  * table of offsets. For `conv.ts`.
  *
  *     conv2d         y [o, places]     = weight [o, K] · x at the offsets          K = (c / groups, ky, kx)

@@ -28,7 +28,7 @@ const PACK_A_COLUMNS = 32
 const BLOCK_ROWS = 64
 const BLOCK_COLUMNS = 2048
 const BLOCK_DEPTH = 1536
-/** Bytes of a row of a tile (`WIDTH` in assembly/matmul.ts), and of a tile. */
+/** Bytes of a row of a tile (`WIDTH` in assembly/products/matmul.ts), and of a tile. */
 export const PANEL_BYTES = 32
 export const TILE_BYTES = 128
 

@@ -5,8 +5,8 @@
  *
  * Tiles are as large as those of `matmul.ts`, and so is the order of summation (KERNELS.md, rules DOT and CONV). Pointers, rows, planes and offsets count bytes.
  */
-import { copyRow, micro, WIDTH } from './tile'
-import { storeTurned2, storeTurned4, turn2, turn4 } from './turn'
+import { copyRow, micro, WIDTH } from '../parts/tile'
+import { storeTurned2, storeTurned4, turn2, turn4 } from '../parts/turn'
 
 /**
  * Planes [c, rows, phases, length] of an image [c, h, w]: the element of row y, phase f and column i is x[c, y - top, i · phases + f - left], 0 outside.

@@ -2,7 +2,7 @@
  * Moves elements by their bits: strided blocks, for `wasm/calls/strided.ts`; one element repeated, triangles and reversed rows, for `wasm/convert.ts`. Strides count
  * bytes.
  */
-import { turn4 } from './turn'
+import { turn4 } from '../parts/turn'
 
 /** Elements of a side of a block: what is read of a cache line is used before the line is lost. */
 const BLOCK: i32 = 16

@@ -5,8 +5,8 @@
  * out[i, j] is the plain sum over p = 0, 1, …, k - 1 in that order, each product and each sum rounded (KERNELS.md, rule DOT): blocking
  * over k continues from the value in `out`, so packed, unpacked, the products with vectors and the naive loop give the same bits.
  */
-import { copyRow, micro, WIDTH } from './tile'
-import { turn2, turn4 } from './turn'
+import { copyRow, micro, WIDTH } from '../parts/tile'
+import { turn2, turn4 } from '../parts/turn'
 
 /**
  * out [m, n] (+)= a [m, k] · b [k, n]. Four rows of a begin at each multiple of `aPanel`, lie `aRow` apart, and step by `aStep`; a panel of WIDTH

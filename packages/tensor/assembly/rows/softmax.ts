@@ -3,8 +3,8 @@
  * `wasm/rows/probabilities.ts`. Sums are double, of pairs that were added in float32.
  */
 import { extremeRow } from './extremes'
-import { expSeries4, LN2_HIGH, LN2_LOW, LOG2E, log4, ROUNDER } from './math'
-import { addHalves, upperPair } from './pairs'
+import { expSeries4, LN2_HIGH, LN2_LOW, LOG2E, log4, ROUNDER } from '../parts/math'
+import { addHalves, upperPair } from '../parts/pairs'
 
 /** Softmax's exponentials are 2^LIFT times as large on the way, so that those below the normal range keep their digits until the result is rounded. */
 const LIFT = 64

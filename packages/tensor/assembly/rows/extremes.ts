@@ -175,7 +175,7 @@ function zeroOf<T>(least: bool, x: usize, end: usize): T {
   return isFloat<T>() ? v128.or(is, v128.andnot(isNaN4<T>(v), isNaN4<T>(held))) : is
 }
 
-/** Of bytes 0 or 1; a row ends where it is decided. @exports u8 */
+/** The extremes of bytes 0 or 1; a row ends where it is decided. @exports u8 */
 @inline function quantifierRows<T>(op: Quantifier, rows: i32, k: i32, x: usize, out: usize): void {
   for (let r = 0; r < rows; r++) {
     store<T>(out, <T>quantifierRow(op == Quantifier.every_rows, k, x))

@@ -2,7 +2,7 @@
  * Normalisation of float32 along rows, and of channels, for `wasm/rows/norm.ts`. Statistics are sums in double; results are float32. A mean has two
  * parts, `high` in float32 and `low`, the rest: x − high is exact near the mean, and x − high − low has all digits.
  */
-import { addHalves, doubles } from './pairs'
+import { addHalves, doubles } from '../parts/pairs'
 
 @inline function lanesOf(sum: v128): f64 {
   return f64x2.extract_lane(sum, 0) + f64x2.extract_lane(sum, 1)

@@ -5,7 +5,7 @@
  * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once. Products
  * take the same order. Down columns: element after element.
  */
-import { doubles, term } from './pairs'
+import { doubles, term } from '../parts/pairs'
 
 const enum Rows { sum_rows, prod_rows }
 const enum Groups { sum_groups, prod_groups }
@@ -44,7 +44,7 @@ const enum Columns { sum_columns, prod_columns }
   return total
 }
 
-/** Of integers, which wrap around in any order. */
+/** The same for integers, which wrap around in any order. */
 @inline function foldInts(products: bool, k: i32, x: usize): i32 {
   let s0 = i32x4.splat(products ? 1 : 0)
   let s1 = s0
@@ -182,7 +182,7 @@ const enum Columns { sum_columns, prod_columns }
 }
 
 /**
- * Of each row's product the derivative by each factor: out = g · Π of the others, those to the left times those to the right, so that factors may be 0.
+ * The derivative of each row's product by each factor: out = g · Π of the others, those to the left times those to the right, so that factors may be 0.
  * g [rows]; `left` is scratch of [4, k] doubles. Four rows side by side, since each product waits for the last one.
  */
 export function prod_backward_rows_f32(rows: i32, k: i32, g: usize, x: usize, out: usize, left: usize): void {
