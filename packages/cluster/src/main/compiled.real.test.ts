@@ -1,10 +1,12 @@
 /** Threads load the library from one file, which another thread has compiled. */
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
+import { Worker } from 'node:worker_threads'
 import { expect, test } from '@jest/globals'
 import { houseOf } from '@postgrad/base/internal'
 import { launcher } from '../clusters.fixture.js'
@@ -29,6 +31,21 @@ test('CLU-66 threads of clusters and pools take what has been compiled', async (
   } finally {
     setFlagsFromString('--stack-trace-limit=10')
   }
+})
+
+test('CLU-66 a thread that loads the library loads no module of Node that it does not use', async () => {
+  const load = fileURLToPath(new URL('base/load.cjs', houseOf()!))
+  // By modules, under `npm test -- --modules`, all are imported.
+  if (!existsSync(load)) return
+  const code = `const before = new Set(process.moduleLoadList)
+    const library = require(${JSON.stringify(load)}).load()
+    const loaded = process.moduleLoadList.filter((name) => !before.has(name))
+    require('node:worker_threads').parentPort.postMessage([Object.keys(library).length, loaded])`
+  const worker = new Worker(code, { eval: true })
+  const [[doors, loaded]] = (await once(worker, 'message')) as [[number, string[]]]
+  expect(doors).toBeGreaterThan(10)
+  expect(['crypto', 'net', 'child_process', 'fs/promises'].filter((name) => loaded.includes(`NativeModule ${name}`))).toEqual([])
+  await once(worker, 'exit')
 })
 
 /** In the place of Node's: writes down in which thread it was called. Node 20 has none. */
