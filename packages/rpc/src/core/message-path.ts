@@ -150,7 +150,7 @@ export class MessagePath implements Taker {
   send(peer: Peer, out: OutgoingMessage, onFlushed: OnFlushed | null = null): void {
     const { link, env, ledger } = peer
     const { observer, pump, activity } = this.host
-    ledger.onWriting()
+    const outer = ledger.onWriting()
     try {
       const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
       const bytes = bytesOf(frame)
@@ -171,6 +171,7 @@ export class MessagePath implements Taker {
       this.unsent(out)
       throw error
     } finally {
+      if (outer !== null) ledger.resume(outer)
       // For messages read while this one was written.
       if (ledger.isDue) this.progress.tell(peer)
     }

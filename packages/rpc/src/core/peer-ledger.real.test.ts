@@ -121,6 +121,57 @@ test('CRE-14 a message that the link refuses has not left: neither end counts it
   expect([ledgers[0].sent - ledgers[1].received, ledgers[0].outgoing.calls, a.transport.inFlight]).toEqual([0, 0, 0])
 })
 
+/** Plain values whose getter sends another call to the same peer: it leaves first, while the call that it is an argument of is written. */
+function nesting(nested: () => Promise<unknown>): { readonly argument: object; readonly calls: Promise<unknown>[] } {
+  const calls: Promise<unknown>[] = []
+  let reads = 0
+  const argument = {
+    get value() {
+      // The first read looks whether the value can be sent, the second writes it.
+      if (++reads === 2) calls.push(nested())
+      return 7
+    },
+  }
+  return { argument, calls }
+}
+
+test('HEAP-4, CRE-12: a message that is sent while another is written takes neither its blocks nor their bytes', async () => {
+  const { outgoing } = a.runtime.peers.resolve(1).ledger
+  const { incoming } = b.runtime.peers.resolve(0).ledger
+  const { argument, calls } = nesting(() => a.runtime.call(1, keep, [large()]))
+  let nestedAt = 0
+  let sent = 0
+  const send = a.link.send.bind(a.link)
+  a.link.send = (frame) => {
+    send(frame)
+    sent++
+    nestedAt ||= sent
+  }
+  const departing = a.runtime.call(1, keep, [large(), large(), argument])
+  expect([calls.length, nestedAt, a.transport.inFlight]).toEqual([1, 1, 3])
+  const { bytes } = outgoing
+  expect(bytes).toBeGreaterThan(3 * 40_000)
+  a.transport.taken(1)
+  expect(a.transport.inFlight).toBe(2)
+  await Promise.all([departing, ...calls])
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  // Both ends count each call with the bytes of its own blocks.
+  expect([a.transport.inFlight, incoming.begunBytes, a.runtime.deadLetters().total]).toEqual([0, bytes, 0])
+})
+
+test('HEAP-4 a message that cannot be sent while another is written takes nothing of that one', async () => {
+  const { send } = a.link
+  const refuse = (): never => {
+    a.link.send = send
+    throw new PostgradError('FRAME_TOO_LARGE', { op: 'link.send', message: 'too large', remedy: 'Send it in parts.' })
+  }
+  a.link.send = refuse
+  const { argument, calls } = nesting(() => a.runtime.call(1, keep, [large()]))
+  const departing = a.runtime.call(1, keep, [large(), argument])
+  expect(a.transport.inFlight).toBe(1)
+  expect((await Promise.allSettled([departing, ...calls])).map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+})
+
 test('what a worker sends to itself within a memoryScope is not closed with the scope', async () => {
   let call: Promise<unknown> | null = null
   memoryScope(() => {

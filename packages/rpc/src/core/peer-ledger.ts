@@ -21,6 +21,16 @@ import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credit
 
 export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
 
+/** A message that is being written while another is written to the same peer, since a getter in its body sends that one. */
+export interface Suspended {
+  /** Of its blocks. */
+  readonly tokens: readonly number[]
+  /** Bytes of the blocks that it has named so far. */
+  readonly bytes: number
+}
+
+const NO_TOKENS: readonly number[] = []
+
 export class PeerLedger {
   /** Messages of every kind, with those that could not be read, of which all before them have come too. UNREADABLE names them by these numbers. */
   sent = 0
@@ -79,9 +89,27 @@ export class PeerLedger {
 
   // --- sending
 
-  onWriting(): void {
+  /** Returns the message that was being written; null, nearly always: none was. `resume` continues it. */
+  onWriting(): Suspended | null {
+    const { transport } = this
+    const outer = this.isWriting ? { tokens: transport?.suspend() ?? NO_TOKENS, bytes: this.newBytes } : null
     this.isWriting = true
-    if (this.transport !== null) this.givenBytes = this.transport.givenBytes
+    if (transport !== null) this.givenBytes = transport.givenBytes
+    return outer
+  }
+
+  /** The message that a getter of this one has sent has left, or will not. */
+  resume({ tokens, bytes }: Suspended): void {
+    const { transport } = this
+    this.isWriting = true
+    if (transport === null) return
+    transport.resume(tokens)
+    this.givenBytes = transport.givenBytes - bytes
+  }
+
+  /** Of the blocks that the message that is being written has named. */
+  private get newBytes(): number {
+    return this.transport === null ? 0 : this.transport.givenBytes - this.givenBytes
   }
 
   /** The message was sent, in a frame of so many bytes. Returns its number. */
@@ -91,7 +119,7 @@ export class PeerLedger {
     if (type === MessageType.GROUP_UPDATE) this.groupSent++
     const { transport } = this
     const account = this.outgoingOf(type)
-    if (account !== null) account.onSent(bytes + (transport === null ? 0 : transport.givenBytes - this.givenBytes))
+    if (account !== null) account.onSent(bytes + this.newBytes)
     transport?.sent(this.sent)
     return this.sent
   }
@@ -151,8 +179,8 @@ export class PeerLedger {
   }
 
   /**
-   * The totals for the peer, which count as sent from now on. Null: none are due, or a message to the peer is being written, and another would take
-   * the blocks that it has named so far. `take` is called again after that.
+   * The totals for the peer, which count as sent from now on. Null: none are due, or a message to the peer is being written; `take` is called again
+   * after that.
    */
   take(): ProgressBody | null {
     if (!this.isDue || this.isWriting) return null

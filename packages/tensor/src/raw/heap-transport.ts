@@ -109,6 +109,18 @@ export class HeapTransport {
     return [place.id, place.generation, place.sender, place.epoch, place.offset]
   }
 
+  /** A message begins to be written while another is: the tokens of that one, for `resume` when the new one has left, or will not. */
+  suspend(): readonly number[] {
+    const outer = this.writing
+    this.writing = []
+    return outer
+  }
+
+  /** The message of these tokens is written on. */
+  resume(tokens: readonly number[]): void {
+    this.writing = [...tokens]
+  }
+
   /** The names since the last message left with this one, the n-th to the peer. */
   sent(message: number): void {
     if (this.writing.length === 0) return
