@@ -1,4 +1,4 @@
-/** What a lazy copy keeps alive. Names begin with the rule of HEAP.md that they hold. */
+/** Tests which memory a lazy copy keeps alive. Names begin with the rule of HEAP.md that they hold. */
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '../heap/thread-heap.js'
 import { full } from '../index.js'
