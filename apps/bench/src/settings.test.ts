@@ -6,7 +6,8 @@ test('defaults, and what is given', () => {
   expect(readSettings([])).toMatchObject({ json: false, only: [''], turns: 15, plots: false, minutes: null, seed: 1 })
   expect([readSettings([])?.peers, readSettings(['--no-peers'])?.peers]).toEqual([true, false])
   expect(readSettings(['--plots'])).toMatchObject({ plots: true, turns: 5, trace: false })
-  expect(readSettings(['--operations'])).toMatchObject({ operations: true, turns: 5, plots: false })
+  expect(readSettings(['--operations'])).toMatchObject({ operations: true, turns: 5, plots: false, threads: 1 })
+  expect(readSettings(['--operations', '--threads', '2'])).toMatchObject({ threads: 2 })
   expect(readSettings(['--trace'])).toMatchObject({ trace: true })
   expect(readSettings(['--heap', '0.5', '--seed', '3'])).toMatchObject({ minutes: 0.5, seed: 3 })
   expect(readSettings(['--help'])).toBeNull()
@@ -25,6 +26,8 @@ test.each([
   [['--trace', '--plots'], '--trace: goes with rows that are read as a table'],
   [['--operations', '--plots'], '--operations: goes without --plots, --trace and --heap'],
   [['--device', 'blas'], '--device: goes with --operations'],
+  [['--threads', '2'], '--threads: goes with --operations'],
+  [['--operations', '--threads', '0'], "--threads: expected a whole number from 1, got '0'"],
   [['--plots', '--json'], '--json: the plots write their figures beside the pictures'],
 ])('%j is refused', (argv, message) => {
   expect(() => readSettings(argv)).toThrow(message)

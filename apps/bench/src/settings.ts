@@ -16,8 +16,9 @@ Options:
   --trace        below the rows of calls and numbers: where a further turn of ours spends its time on the two workers, by operation, kernel, node of
                  backward, call and wait. The tracer's own time is in it
   --turns N      turns per row; a figure is the median over them (default: 15; of plots and operations: 5)
-  --operations   instead of rows: some 250 operations and layers, forward and backward, on one thread, next to PyTorch with the kernels that fit the
+  --operations   instead of rows: some 250 operations and layers, forward and backward, next to PyTorch with the kernels that fit the
                  processor, PyTorch held to 128-bit kernels, tfjs and jax-js; each figure is the minimum over the turns. Ten minutes
+  --threads N    of --operations: how many threads ours and PyTorch compute with (default: 1); tfjs and jax-js have one
   --device NAME  of --operations: whose kernels are ours, such as blas (default: cpu)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
   --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
@@ -43,6 +44,8 @@ export interface Settings {
   readonly operations: boolean
   /** Of `--operations`. */
   readonly device: string
+  /** Of `--operations`, too. */
+  readonly threads: number
   readonly plots: boolean
   /** Of `--heap`; null: it was not asked for. */
   readonly minutes: number | null
@@ -63,6 +66,7 @@ export function readSettings(argv: readonly string[]): Settings | null {
       trace: { type: 'boolean', default: false },
       operations: { type: 'boolean', default: false },
       device: { type: 'string' },
+      threads: { type: 'string' },
       plots: { type: 'boolean', default: false },
       heap: { type: 'string' },
       seed: { type: 'string' },
@@ -75,7 +79,10 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (operations && (plots || trace || values.heap !== undefined))
     throw new UsageError('--operations: goes without --plots, --trace and --heap')
   if (!operations && values.device !== undefined) throw new UsageError('--device: goes with --operations')
+  if (!operations && values.threads !== undefined) throw new UsageError('--threads: goes with --operations')
   const device = values.device ?? 'cpu'
+  const threads = Number(values.threads ?? 1)
+  if (!Number.isInteger(threads) || threads < 1) throw new UsageError(`--threads: expected a whole number from 1, got '${values.threads}'`)
   const turns = values.turns === undefined ? (plots ? PLOT_TURNS : operations ? OPERATION_TURNS : ROW_TURNS) : Number(values.turns)
   if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
   if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
@@ -89,5 +96,5 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
   if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
   const folder = out === undefined ? PLOTS : resolve(out)
-  return { json, peers, only, turns, trace, operations, device, plots, minutes, seed, folder }
+  return { json, peers, only, turns, trace, operations, device, threads, plots, minutes, seed, folder }
 }

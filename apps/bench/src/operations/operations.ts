@@ -1,10 +1,10 @@
 /**
- * `npm run bench -- --operations`: some 250 operations and layers of one thread, next to PyTorch with the kernels that fit the processor, PyTorch held
+ * `npm run bench -- --operations`: some 250 operations and layers, on one thread or as many as `--threads` says, next to PyTorch with the kernels that fit the processor, PyTorch held
  * to 128-bit kernels as WebAssembly is, and the WebAssembly backends of tfjs and jax-js.
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { type DeviceSpec, memoryScope, withDevice } from 'postgrad'
+import { type DeviceSpec, memoryScope, setComputeThreads, withDevice } from 'postgrad'
 import { median } from '../row.js'
 import { type AsyncWork, type Jax, jaxRows } from './jax-rows.js'
 import { minima, type Timed } from './measure.js'
@@ -19,6 +19,8 @@ export interface OperationSettings {
   readonly turns: number
   /** The device whose kernels postgrad uses. */
   readonly device: string
+  /** How many threads postgrad and PyTorch compute with; the other peers have one. */
+  readonly threads: number
 }
 
 /** Of `ratio`: postgrad's time by PyTorch's with the kernels that fit, and by PyTorch's with 128 bits. */
@@ -34,14 +36,15 @@ export interface OperationFigures {
 const FEW = 2
 
 export async function measureOperations(settings: OperationSettings, say: (line: string) => void): Promise<OperationFigures[] | null> {
-  const { json, only, turns } = settings
+  const { json, only, turns, threads } = settings
   const device = settings.device as DeviceSpec
   const rows = withDevice(device, operationRows)
   const names = [...rows.keys()].filter((name) => only.some((part) => name.includes(part)))
   if (names.length === 0) return null
-  const peers = settings.peers ? await startPeers(say) : { torch: null, narrow: null, tfjs: null, jax: null }
+  const peers = settings.peers ? await startPeers(threads, say) : { torch: null, narrow: null, tfjs: null, jax: null }
   const figures: OperationFigures[] = []
   if (!json) console.log(HEAD)
+  setComputeThreads(threads)
   try {
     for (const name of names) {
       const contestants: Partial<Record<keyof OperationFigures, Timed>> = {
@@ -61,6 +64,7 @@ export async function measureOperations(settings: OperationSettings, say: (line:
   } finally {
     peers.torch?.close()
     peers.narrow?.close()
+    setComputeThreads(1)
   }
   if (!json) for (const line of summary(figures)) console.log(line)
   return figures
@@ -73,7 +77,7 @@ interface Peers {
   readonly jax: ReadonlyMap<string, AsyncWork> | null
 }
 
-async function startPeers(say: (line: string) => void): Promise<Peers> {
+async function startPeers(threads: number, say: (line: string) => void): Promise<Peers> {
   const orNull = async <T>(name: string, start: () => Promise<T>): Promise<T | null> => {
     try {
       return await start()
@@ -83,8 +87,8 @@ async function startPeers(say: (line: string) => void): Promise<Peers> {
     }
   }
   const require = createRequire(new URL('../../peers/package.json', import.meta.url))
-  const torch = await orNull('PyTorch', () => TorchRows.start(1, false))
-  const narrow = torch === null ? null : await orNull('PyTorch, 128 bits', () => TorchRows.start(1, true))
+  const torch = await orNull('PyTorch', () => TorchRows.start(threads, false))
+  const narrow = torch === null ? null : await orNull('PyTorch, 128 bits', () => TorchRows.start(threads, true))
   if (torch !== null)
     say(`PyTorch ${torch.version}: OpenBLAS takes the kernels of ${torch.core}; held to 128 bits, those of ${narrow?.core}`)
   const tfjs = await orNull('tfjs', async () => {

@@ -28,7 +28,7 @@ export class TorchRows {
   /** @throws Error with the end of its stderr if PyTorch is not there */
   static async start(threads: number, isNarrow: boolean): Promise<TorchRows> {
     // A core that is set in the shell holds for the other choice.
-    const env = isNarrow ? { ...process.env, OPENBLAS_VERBOSE: '2', ...NARROW } : openblasEnv(process.env)
+    const env = { ...openblasEnv(process.env, threads), ...(isNarrow ? NARROW : {}) }
     const child = spawn(PYTHON, [SCRIPT, String(threads)], { stdio: ['pipe', 'pipe', 'pipe'], env })
     let stderr = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -4,10 +4,13 @@
 import { readFileSync } from 'node:fs'
 import { openblasCore } from '@postgrad/tensor/internal'
 
-/** The environment of a program with OpenBLAS: the core that fits, unless the user has set one, and OpenBLAS says on stderr which it took. */
-export function openblasEnv(env: NodeJS.ProcessEnv, flags = flagsHere()): NodeJS.ProcessEnv {
+/**
+ * The environment of a program with OpenBLAS on so many threads: the core that fits, unless the user has set one, and OpenBLAS says on stderr which it took.
+ * OpenBLAS with threads of its own takes all cores otherwise, whatever `torch.set_num_threads` says.
+ */
+export function openblasEnv(env: NodeJS.ProcessEnv, threads: number, flags = flagsHere()): NodeJS.ProcessEnv {
   const core = openblasCore(new Set(flags.split(/\s+/)))
-  return { OPENBLAS_VERBOSE: '2', ...(core === null ? {} : { OPENBLAS_CORETYPE: core }), ...env }
+  return { OPENBLAS_VERBOSE: '2', ...(core === null ? {} : { OPENBLAS_CORETYPE: core }), ...env, OPENBLAS_NUM_THREADS: String(threads) }
 }
 
 /** The core that OpenBLAS took, by what it has written to stderr; null: it has not said so (yet). */

@@ -35,7 +35,7 @@ export class TorchPeer {
 
   /** Null, with the reason on `say`, where PyTorch is not to be had. */
   static async start(say: (line: string) => void, processes = 2): Promise<TorchPeer | null> {
-    const env = openblasEnv(process.env)
+    const env = openblasEnv(process.env, 1)
     const child = spawn(PYTHON, [SCRIPT, String(processes)], { stdio: ['pipe', 'pipe', 'pipe'], env })
     let complaints = ''
     let core: string | null = null

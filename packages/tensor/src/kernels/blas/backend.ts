@@ -7,14 +7,18 @@ import type { Backend } from '../table/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
 import type { ExternalProduct, Matrix } from '../wasm/calls/external.js'
 import type { KernelHeap } from '../wasm/calls/memory.js'
-import { rowsAtOnce, worked } from '../wasm/calls/pause.js'
+import { worked } from '../wasm/calls/pause.js'
 import { type Blas, openBlas } from './open.js'
 
 const [ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE] = [101, 111, 112]
+/** Rows of one call at least. */
+const ROWS_MIN = 64
 /** Multiplications from which on a call of the library pays. */
 const FROM = 2 ** 15
-/** How many times as fast as the tiles of kernels.wasm it is, at least, for the length of a slice. */
+/** How many times as fast as the tiles of kernels.wasm it is, at least, for the pauses of what follows. */
 const FASTER = 4
+/** Multiplications of one call, after which the thread may pause: 8 ms with kernels for 512 bits, 65 ms with those for 128. The library packs b anew in each call. */
+const CALL_WORK = 2 ** 30
 
 /** @throws BLAS_NOT_FOUND */
 export function createBlasBackend(heap: () => KernelHeap, blas: Blas = openBlas()): Backend {
@@ -30,7 +34,7 @@ function productBy(blas: Blas, { buffer }: KernelHeap): ExternalProduct {
     const right = formOf(b, k, n, bytes)
     if (left === null || right === null) return false
     const gemm = bytes === 4 ? blas.sgemm : blas.dgemm
-    const atOnce = rowsAtOnce((n * k) / FASTER)
+    const atOnce = Math.max(ROWS_MIN, Math.floor(CALL_WORK / (n * k)))
     for (let i = 0; i < m; i += atOnce) {
       const rows = Math.min(atOnce, m - i)
       const at = base + a.pointer + i * a.row
