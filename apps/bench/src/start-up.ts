@@ -1,12 +1,14 @@
 /**
- * The cost of a cluster before it does anything: the time from `launch` to ready and the memory of a worker, compared with empty threads. Memory is measured in a
- * process of its own (this file, run as a script), since memory that an earlier cluster gave back hides the next one's.
+ * The cost of a cluster before it does anything: the time from `launch` to ready and the memory of a worker, compared with empty threads. And the time of a short
+ * program, from `launch` to its 100th pass. Memory and the short program are measured in a process of its own (this file, run as a script): memory that an earlier
+ * cluster gave back hides the next one's, and code that an earlier cluster ran is compiled.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { launch } from 'postgrad'
+import { designNote } from './program.js'
 
 /** The same program, compiled and not: Node 20 compiles TypeScript with tsx, in each thread. */
 const PROGRAMS = {
@@ -15,6 +17,8 @@ const PROGRAMS = {
 }
 export type Language = keyof typeof PROGRAMS
 const MEBIBYTE = 2 ** 20
+/** Of a short program, after the first. */
+const PASSES = 100
 
 /** Seconds from `launch` until all of so many workers are ready. */
 export async function launchSeconds(workers: number, language: Language): Promise<number> {
@@ -58,4 +62,46 @@ async function printMemory(kind: Language | 'threads', workers: number): Promise
   await end()
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await printMemory(process.argv[2] as Language | 'threads', Number(process.argv[3]))
+/** How a short program is measured: by the clock, or by the CPU time of all its threads. */
+export type Meter = 'wall' | 'cpu'
+const SHORT = 'short'
+const SHORT_LIMIT = 'short-limit'
+
+/** Seconds of a program that launches two workers and runs a first pass and 100 more, the design note's, in a new process. */
+export const shortProgramSeconds = (meter: Meter): Promise<number> => shortSeconds(SHORT, meter)
+
+/** The same for a program that only starts two empty threads. */
+export const shortLimitSeconds = (meter: Meter): Promise<number> => shortSeconds(SHORT_LIMIT, meter)
+
+async function shortSeconds(kind: typeof SHORT | typeof SHORT_LIMIT, meter: Meter): Promise<number> {
+  const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), kind])
+  return (JSON.parse(stdout) as Record<Meter, number>)[meter]
+}
+
+async function printShort(work: () => Promise<() => Promise<void>>): Promise<void> {
+  const [started, cpuBefore] = [performance.now(), process.cpuUsage()]
+  const end = await work()
+  const { user, system } = process.cpuUsage(cpuBefore)
+  console.log(JSON.stringify({ wall: (performance.now() - started) / 1000, cpu: (user + system) / 1e6 }))
+  await end()
+}
+
+async function shortProgram(): Promise<() => Promise<void>> {
+  const cluster = await launch(PROGRAMS.JavaScript, { workers: 2 })
+  const worker0 = cluster.on('worker0')
+  await worker0.run(designNote, 1)
+  await worker0.run(designNote, PASSES)
+  return () => cluster.close({ timeoutMs: 0 })
+}
+
+async function emptyThreads(): Promise<() => Promise<void>> {
+  const threads = await bareThreads(2)
+  return async () => void (await Promise.all(threads.map((thread) => thread.terminate())))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [, , kind, workers] = process.argv
+  if (kind === SHORT) await printShort(shortProgram)
+  else if (kind === SHORT_LIMIT) await printShort(emptyThreads)
+  else await printMemory(kind as Language | 'threads', Number(workers))
+}

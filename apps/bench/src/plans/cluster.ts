@@ -1,6 +1,14 @@
-/** Rows of clusters: how long `launch` takes, and how much memory. */
+/** Rows of clusters: how long `launch` takes, how much memory, and how long a short program takes. */
 import type { RowPlan } from '../row.js'
-import { type Language, launchSeconds, memoryPerWorker, threadSeconds } from '../start-up.js'
+import {
+  type Language,
+  launchSeconds,
+  type Meter,
+  memoryPerWorker,
+  shortLimitSeconds,
+  shortProgramSeconds,
+  threadSeconds,
+} from '../start-up.js'
 import { milliseconds, type TorchWork } from './plan.js'
 
 /** Of PyTorch, whose processes take seconds. */
@@ -14,6 +22,8 @@ export function clusterRows(withTorch: TorchWork): RowPlan[] {
     ...[2, 4, 16].map((size) => launchRow(size, 'TypeScript', withTorch)),
     ...[4, 64].map((size) => memoryRow(size, 'JavaScript')),
     memoryRow(4, 'TypeScript'),
+    shortProgramRow('wall', ''),
+    shortProgramRow('cpu', ', CPU time'),
   ]
 }
 
@@ -48,6 +58,22 @@ function memoryRow(size: number, language: Language): RowPlan {
     higherIsBetter: false,
     ours: () => memoryPerWorker(language, size),
     limit: () => memoryPerWorker('threads', size),
+    peers: {},
+    aim: () => null,
+  }
+}
+
+function shortProgramRow(meter: Meter, what: string): RowPlan {
+  return {
+    name: `a short program: launch of 2 workers, a first pass and 100 more${what}`,
+    unit: 'ms',
+    n: 1,
+    // Each process is a new one, with cold code.
+    warm: 0,
+    figure: milliseconds,
+    higherIsBetter: false,
+    ours: () => shortProgramSeconds(meter),
+    limit: () => shortLimitSeconds(meter),
     peers: {},
     aim: () => null,
   }
