@@ -10,7 +10,8 @@ const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciproca
   const one = v128.splat<T>(1)
   if (op == Op.neg) return v128.neg<T>(x)
   if (op == Op.abs) return v128.abs<T>(x)
-  if (op == Op.relu) return v128.max<T>(x, zero)
+  // pmax is one instruction where max is nine, and keeps NaN; the sum makes 0 of -0.
+  if (op == Op.relu) return isFloat<T>() ? v128.add<T>(v128.pmax<T>(x, zero), zero) : v128.max<T>(x, zero)
   // NaN is neither: 0.
   if (op == Op.sign) return v128.sub<T>(v128.and(v128.gt<T>(x, zero), one), v128.and(v128.lt<T>(x, zero), one))
   if (isFloat<T>()) {
@@ -26,6 +27,18 @@ const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciproca
 }
 
 /**
+ * clamp by single instructions, for bounds that are numbers and for an upper one that is not -0. Where x equals a bound, it stays: at a lower bound of 0 the sum
+ * makes 0 of -0, elsewhere it changes nothing.
+ */
+@inline function within<T>(x: v128, low: v128, high: v128, zero: v128): v128 {
+  return v128.pmin<T>(v128.add<T>(v128.pmax<T>(x, low), zero), high)
+}
+
+@inline function isNegativeZero<T>(x: T): bool {
+  return x == 0 && <T>1 / x < 0
+}
+
+/**
  * The bounds of clamp are p0 and p1.
  * @exports neg abs relu sign clamp: f32 f64 i32
  * @exports sqrt floor ceil round trunc reciprocal rsqrt: f32 f64
@@ -37,6 +50,10 @@ const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciproca
   const whole = <usize>(n & ~(<i32>lanes - 1)) * sizeof<T>()
   const all = <usize>n * sizeof<T>()
   let i: usize = 0
+  if (isFloat<T>() && op == Op.clamp && p0 == p0 && p1 == p1 && !isNegativeZero<T>(p1)) {
+    const zero = v128.splat<T>(p0 == 0 && !isNegativeZero<T>(p0) ? <T>0 : <T>-0.0)
+    for (; i < whole; i += 16) v128.store(out + i, within<T>(v128.load(x + i), low, high, zero))
+  }
   for (; i < whole; i += 16) v128.store(out + i, exact<T>(op, v128.load(x + i), low, high))
   for (; i < all; i += sizeof<T>()) store<T>(out + i, v128.extract_lane<T>(exact<T>(op, v128.splat<T>(load<T>(x + i)), low, high), 0))
 }

@@ -24,6 +24,37 @@ import { join4, upperPair } from './parts/pairs'
   return room < 0 ? 0 : min(n, room / stride + 1)
 }
 
+/** Whether v takes the place of what is held: NaN does. Not !(v <= held): what is held may be NaN. */
+@inline function takes4(v: v128, held: v128): v128 {
+  return v128.or(f32x4.gt(v, held), f32x4.ne(v, v))
+}
+
+/**
+ * Four windows of 2 × 2 side by side, the first one's corner at `x`, which is element `at` of the plane: the better of each row, then of both. That gives the first of
+ * equals and the last NaN, too.
+ */
+@inline function maximaOfPairs(x: usize, w: i32, at: i32, out: usize, places: usize): void {
+  const a = v128.load(x)
+  const b = v128.load(x, 16)
+  const c = v128.load(x + (<usize>w << 2))
+  const d = v128.load(x + (<usize>w << 2), 16)
+  const left = v128.shuffle<f32>(a, b, 0, 2, 4, 6)
+  const right = v128.shuffle<f32>(a, b, 1, 3, 5, 7)
+  const leftBelow = v128.shuffle<f32>(c, d, 0, 2, 4, 6)
+  const rightBelow = v128.shuffle<f32>(c, d, 1, 3, 5, 7)
+  const isRight = takes4(right, left)
+  const isRightBelow = takes4(rightBelow, leftBelow)
+  const above = v128.bitselect(right, left, isRight)
+  const below = v128.bitselect(rightBelow, leftBelow, isRightBelow)
+  const isBelow = takes4(below, above)
+  // A mask is -1 where it holds.
+  const first = i32x4.add(i32x4.splat(at), i32x4(0, 2, 4, 6))
+  const place = i32x4.sub(first, isRight)
+  const placeBelow = i32x4.sub(i32x4.add(first, i32x4.splat(w)), isRightBelow)
+  v128.store(out, v128.bitselect(below, above, isBelow))
+  v128.store(places, v128.bitselect(placeBelow, place, isBelow))
+}
+
 /** Maxima and their places: the first of equals, the last NaN; -∞ of a window that sees nothing. */
 export function max_pool_f32(
   h: i32, w: i32, kh: i32, kw: i32, sh: i32, sw: i32, ph: i32, pw: i32, dh: i32, dw: i32, ow: i32, oy0: i32, oy1: i32, x: usize, out: usize, places: usize,
@@ -32,10 +63,20 @@ export function max_pool_f32(
   const from = firstWhole(pw, sw, ow)
   const to = sw <= 2 ? endWhole(w, pw, extent, sw, ow) : 0
   const lanes = i32x4.mul(i32x4.splat(sw), i32x4(0, 1, 2, 3))
+  // Windows of pairs that lie side by side, wholly inside: the usual case.
+  const arePairs = kh == 2 && kw == 2 && sw == 2 && dh == 1 && dw == 1 && pw == 0
   for (let oy = oy0; oy < oy1; oy++) {
     const top = inside(oy * sh - ph, dh)
     const bottom = min(oy * sh - ph + (kh - 1) * dh + 1, h)
     let ox = 0
+    if (arePairs && bottom - top == 2) {
+      for (; ox + 4 <= to; ox += 4) {
+        const at = top * w + 2 * ox
+        maximaOfPairs(x + (<usize>at << 2), w, at, out, places)
+        out += 16
+        places += 16
+      }
+    }
     while (ox < ow) {
       if (top < bottom && ox >= from && ox + 4 <= to) {
         const left = ox * sw - pw
@@ -44,8 +85,7 @@ export function max_pool_f32(
         for (let y = top; y < bottom; y += dh) {
           for (let i = y * w + left; i < y * w + left + extent; i += dw) {
             const v = every(x + (<usize>i << 2), sw)
-            // Not !(v <= best): what is held may be NaN.
-            const takes = v128.or(f32x4.gt(v, best), f32x4.ne(v, v))
+            const takes = takes4(v, best)
             best = v128.bitselect(v, best, takes)
             at = v128.bitselect(i32x4.add(i32x4.splat(i), lanes), at, takes)
           }
