@@ -6,6 +6,10 @@ which is what postgrad has. The result is "out" (one tensor), "parts" (several, 
 holds the base after the write, so that a write outside of the view shows. "grads": the gradients of sum(out * weights) for each tensor
 argument, null for those that have none; see `weights`. "seconds": the gradients of sum(gradient * weights) over those that are wanted. "refused":
 PyTorch raises an error, in its words.
+
+Large tensors would make large files. An input may be "made": [seed, low, high] instead of data, which both languages compute (see `Made`), with other
+elements "at" some places. Of a result of more than LISTED elements the file holds "sums": those of BLOCKS runs of elements, each element times its weight
+(see `plain`); "at" then lists the elements that are not finite, which count as 0 in the sums. "data" is empty in both.
 """
 import json
 import math
@@ -18,6 +22,8 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64, "int32": torch.int
 NAMES = {torch.float32: "float32", torch.float64: "float64", torch.int32: "int32", torch.int64: "int32", torch.bool: "bool"}
 rng = numpy.random.RandomState(20)
 cases = []
+# Of more elements than these a result is written as sums, of so many runs.
+LISTED, BLOCKS = 150, 32
 
 
 def seed(n):
@@ -45,7 +51,17 @@ def number(x, dtype):
 def plain(t):
     if t._is_zerotensor():
         t = torch.zeros(t.shape, dtype=t.dtype)
-    return {"t": NAMES[t.dtype], "shape": list(t.shape), "data": [number(v, t.dtype) for v in t.detach().reshape(-1).tolist()]}
+    flat = t.detach().reshape(-1)
+    head = {"t": NAMES[t.dtype], "shape": list(t.shape)}
+    if len(flat) <= LISTED:
+        return {**head, "data": [number(v, t.dtype) for v in flat.tolist()]}
+    wide = flat.to(torch.float64)
+    strange = [i for i, v in enumerate(wide.tolist()) if not math.isfinite(v)]
+    wide[strange] = 0
+    weighted = wide * torch.tensor([(i * 7) % 11 + 6 for i in range(len(flat))], dtype=torch.float64)
+    digits = 10 if t.dtype == torch.float32 else 17
+    sums = [number(float(f"{run.sum():.{digits}g}"), torch.float64) for run in weighted.split(-(-len(flat) // BLOCKS))]
+    return {**head, "data": [], "sums": sums, **({"at": [[i, number(flat[i], t.dtype)] for i in strange]} if strange else {})}
 
 
 class In:
@@ -62,6 +78,36 @@ class In:
 
     def json(self):
         out = plain(self.base)
+        if self.via:
+            out["via"] = [list(v) for v in self.via]
+        return out
+
+
+class Made(In):
+    """An input of any size: element i is low + (high - low) · h / 2²⁰, where h are the upper 20 bits of a hash of i and a seed."""
+
+    seeds = 0
+
+    def __init__(self, shape, dtype="float32", low=-1.0, high=1.0, at=(), via=()):
+        Made.seeds += 1
+        self.made, self.at = [Made.seeds, low, high], [[i, number(x, torch.float32)] for i, x in at]
+        n = int(numpy.prod(shape))
+        # As 64 bits: products of two numbers of 32 bits fit.
+        x = (numpy.arange(n, dtype=numpy.uint64) * numpy.uint64(0x9E3779B1) + numpy.uint64(Made.seeds)) & numpy.uint64(0xFFFFFFFF)
+        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+            x = ((x ^ (x >> numpy.uint64(shift))) * numpy.uint64(factor)) & numpy.uint64(0xFFFFFFFF)
+        data = low + (high - low) * ((x >> numpy.uint64(12)).astype(numpy.float64) / 2**20)
+        if dtype in ("int32", "bool"):
+            data = numpy.floor(data)
+        base = torch.tensor(data, dtype=torch.float64).to(DTYPES[dtype])
+        for i, value in at:
+            base[i] = value
+        super().__init__(base.reshape(shape), *via)
+
+    def json(self):
+        out = {"t": NAMES[self.base.dtype], "shape": list(self.base.shape), "data": [], "made": self.made}
+        if self.at:
+            out["at"] = self.at
         if self.via:
             out["via"] = [list(v) for v in self.via]
         return out

@@ -3,6 +3,7 @@
  * is compared. Used by `ops.suite.ts`, which runs them on a device, and autograd's test of the gradients.
  */
 import { readdirSync, readFileSync } from 'node:fs'
+import '../install.js'
 import { rawOperations } from '../ops/define/define.js'
 import { derivative } from '../ops/define/derivative.suite.js'
 import { nllLossBackward } from '../ops/parts/classes.js'
@@ -22,7 +23,14 @@ export type Json = number | string | null | boolean | readonly Json[] | { readon
 export interface GoldenTensor {
   readonly t: DType
   readonly shape: readonly number[]
+  /** Empty where `made` or `sums` replace it. */
   readonly data: readonly (number | string)[]
+  /** A large input: seed, lowest and highest value, from which `elementsOf` makes it as common.py does. */
+  readonly made?: readonly [seed: number, low: number, high: number]
+  /** A large result: of each run of elements the sum, every element times its weight. */
+  readonly sums?: readonly (number | string)[]
+  /** With `made`: elements that have another value. With `sums`: the elements that are not finite, which count as 0 in the sums. */
+  readonly at?: readonly (readonly [place: number, value: number | string])[]
   readonly via?: readonly (readonly [string, ...Json[]])[]
 }
 
@@ -103,15 +111,60 @@ export function decode(json: Json, bases: Tensor[]): unknown {
 }
 
 function decodeData(golden: GoldenTensor): TypedArray {
+  if (golden.made !== undefined) return madeData(golden, golden.made)
   const array = allocate(golden.t, golden.data.length)
   for (const [i, v] of golden.data.entries()) array[i] = Number(v)
   return array
+}
+
+const { floor, imul, max, sqrt } = Math
+
+/** The elements of `Made` in common.py. */
+function madeData({ t, shape, at }: GoldenTensor, [seed, low, high]: readonly [number, number, number]): TypedArray {
+  const array = allocate(t, sizeOf(shape))
+  const isWhole = t === 'int32' || t === 'bool'
+  for (let i = 0; i < array.length; i++) {
+    let x = (imul(i, 0x9e3779b1) + seed) | 0
+    x = imul(x ^ (x >>> 16), 0x85ebca6b)
+    x = imul(x ^ (x >>> 13), 0xc2b2ae35)
+    const value = low + (high - low) * (((x ^ (x >>> 16)) >>> 12) / 2 ** 20)
+    array[i] = isWhole ? floor(value) : value
+  }
+  for (const [place, value] of at ?? []) array[place] = Number(value)
+  return array
+}
+
+const sizeOf = (shape: readonly number[]): number => shape.reduce((n, extent) => n * extent, 1)
+
+/** How `data` differs from a golden tensor of sums; null if it does not. */
+function compareSums(data: TypedArray, { t, sums, at }: GoldenTensor, tolerance: Tolerance): string | null {
+  const strange = new Map(at)
+  const run = Math.ceil(data.length / sums!.length)
+  for (const [k, want] of sums!.entries()) {
+    let [sum, squares, largest] = [0, 0, 1]
+    for (let i = k * run; i < Math.min(data.length, (k + 1) * run); i++) {
+      const [value, weight] = [data[i]!, ((i * 7) % 11) + 6]
+      const expected = strange.get(i)
+      if (expected === undefined ? !Number.isFinite(value) : !Object.is(value, Number(expected))) {
+        return `element ${i}: expected ${expected ?? 'a finite number'}, got ${value}`
+      }
+      if (expected !== undefined) continue
+      sum += value * weight
+      squares += weight ** 2
+      largest = max(largest, Math.abs(value))
+    }
+    // Errors of single elements have any sign.
+    const slack = t === 'int32' || t === 'bool' ? 0 : tolerance[t] * sqrt(squares) * largest
+    if (!(Math.abs(sum - Number(want)) <= slack)) return `the sum of elements ${k * run} and ${run - 1} more: expected ${want}, got ${sum}`
+  }
+  return null
 }
 
 /** How `data`, the elements of `x`, differ from the golden ones; null if they do not. */
 export function compare(data: TypedArray, x: Tensor, golden: GoldenTensor, tolerance: Tolerance): string | null {
   if (x.dtype !== golden.t) return `expected ${golden.t}, got ${x.dtype}`
   if (JSON.stringify(x.shape) !== JSON.stringify(golden.shape)) return `expected [${golden.shape}], got [${x.shape}]`
+  if (golden.sums !== undefined) return compareSums(data, golden, tolerance)
   const expected = decodeData(golden)
   if (data.length !== expected.length) return `expected ${expected.length} elements, got ${data.length}`
   for (const [i, want] of expected.entries()) {

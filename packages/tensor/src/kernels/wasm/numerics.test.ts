@@ -444,3 +444,31 @@ function sectionIds(bytes: Uint8Array): number[] {
   }
   return ids
 }
+
+describe('NUM: clamp and relu have the bits of Math.min and Math.max', () => {
+  const odd = [Number.NaN, 0, -0, 1, -1, 2, -2, Infinity, -Infinity, 1e-40, -1e-40, 0.5]
+  const bounds = [-2, -0.5, -0, 0, 0.5, 2, Infinity, -Infinity, Number.NaN]
+  const n = 131
+  test.each(['float32', 'float64'] as const)('%s, for every pair of bounds', (dtype) => {
+    const x = allocate(dtype, n)
+    for (let i = 0; i < n; i++) x[i] = odd[(i * 5) % odd.length]!
+    const out = allocate(dtype, n)
+    const wrong: string[] = []
+    const check = (what: string, of: (v: number) => number): void => {
+      for (let i = 0; i < n; i++)
+        if (!Object.is(out[i], of(x[i]!))) wrong.push(`${what} of ${Object.is(x[i], -0) ? '-0' : x[i]}: ${out[i]}`)
+    }
+    const clamp = kernels.clamp[dtype]
+    const relu = kernels.relu[dtype]
+    if ('unsupported' in clamp || 'unsupported' in relu) throw new Error('no kernel')
+    for (const low of bounds) {
+      for (const high of bounds) {
+        clamp(operandOf(x, 0, [n]), operandOf(out, 0, [n]), low, high)
+        check(`clamp ${low}, ${high}`, (v) => Math.min(Math.max(v, low), high))
+      }
+    }
+    relu(operandOf(x, 0, [n]), operandOf(out, 0, [n]), 0, 0)
+    check('relu', (v) => Math.max(v, 0))
+    expect(wrong.slice(0, 10)).toEqual([])
+  })
+})
