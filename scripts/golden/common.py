@@ -8,8 +8,8 @@ argument, null for those that have none; see `weights`. "seconds": the gradients
 PyTorch raises an error, in its words.
 
 Large tensors would make large files. An input may be "made": [seed, low, high] instead of data, which both languages compute (see `Made`), with other
-elements "at" some places. Of a result of more than LISTED elements the file holds "sums": those of BLOCKS runs of elements, each element times its weight
-(see `plain`); "at" then lists the elements that are not finite, which count as 0 in the sums. "data" is empty in both.
+elements "at" some places. If a script sets `listed_max`, then of a result of more elements than that the file holds "sums": those of BLOCKS runs of elements, each element times its weight
+(see `result`); "at" then lists the elements that are not finite, which count as 0 in the sums. "data" is empty in both.
 """
 import json
 import math
@@ -22,8 +22,8 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64, "int32": torch.int
 NAMES = {torch.float32: "float32", torch.float64: "float64", torch.int32: "int32", torch.int64: "int32", torch.bool: "bool"}
 rng = numpy.random.RandomState(20)
 cases = []
-# Of more elements than these a result is written as sums, of so many runs.
-LISTED, BLOCKS = 150, 32
+# A result of more elements than these is written as sums, of so many runs. Inputs and the cases of other scripts are always listed.
+listed_max, BLOCKS = math.inf, 32
 
 
 def seed(n):
@@ -51,10 +51,16 @@ def number(x, dtype):
 def plain(t):
     if t._is_zerotensor():
         t = torch.zeros(t.shape, dtype=t.dtype)
+    return {"t": NAMES[t.dtype], "shape": list(t.shape), "data": [number(v, t.dtype) for v in t.detach().reshape(-1).tolist()]}
+
+
+def result(t):
+    """As `plain`, but of many elements the sums."""
+    if t.numel() <= listed_max:
+        return plain(t)
+    t = torch.zeros(t.shape, dtype=t.dtype) if t._is_zerotensor() else t
     flat = t.detach().reshape(-1)
     head = {"t": NAMES[t.dtype], "shape": list(t.shape)}
-    if len(flat) <= LISTED:
-        return {**head, "data": [number(v, t.dtype) for v in flat.tolist()]}
     wide = flat.to(torch.float64)
     strange = [i for i, v in enumerate(wide.tolist()) if not math.isfinite(v)]
     wide[strange] = 0
@@ -154,10 +160,10 @@ def decode(a):
 
 def encode_result(out):
     if isinstance(out, torch.Tensor):
-        return {"out": plain(out)}
+        return {"out": result(out)}
     if isinstance(out, bool):
         return {"value": out}
-    return {"parts": {str(k): plain(v) for k, v in (out.items() if isinstance(out, dict) else enumerate(out))}}
+    return {"parts": {str(k): result(v) for k, v in (out.items() if isinstance(out, dict) else enumerate(out))}}
 
 
 def case(label, op, fn, *args):
@@ -195,7 +201,7 @@ def grad_case(label, op, fn, *args, twice=False):
     def in_order(found):
         rest = iter(found)
         each = [next(rest) if t.requires_grad else None for t in tensors]
-        return [None if g is None else plain(g) for g in each]
+        return [None if g is None else result(g) for g in each]
 
     case = {"label": label, "op": op, "args": [encode(a) for a in args], **encode_result(out), "grads": in_order(first)}
     if twice:
