@@ -1,6 +1,6 @@
 /**
  * The cost of a cluster before it does anything: the time from `launch` to ready and the memory of a worker, compared with empty threads. And the time of a short
- * program, from `launch` to its 100th pass. Memory and the short program are measured in a process of its own (this file, run as a script): memory that an earlier
+ * program, from `launch` to its 100th pass. Memory is measured in a process of its own (this file, run as a script), and so is the short program: memory that an earlier
  * cluster gave back hides the next one's, and code that an earlier cluster ran is compiled.
  */
 import { execFile } from 'node:child_process'
@@ -17,7 +17,7 @@ const PROGRAMS = {
 }
 export type Language = keyof typeof PROGRAMS
 const MEBIBYTE = 2 ** 20
-/** Of a short program, after the first. */
+/** A short program runs so many passes after its first. */
 const PASSES = 100
 
 /** Seconds from `launch` until all of so many workers are ready. */

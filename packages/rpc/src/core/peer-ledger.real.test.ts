@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { memoryScope, type Tensor, zeros } from '@postgrad/tensor'
 import { HeapTransport, installKernelPause, threadHeap } from '@postgrad/tensor/internal'
-import type { Link } from '@postgrad/transport'
+import type { Frame, Link } from '@postgrad/transport'
 import { messagePortLink, RealClock } from '@postgrad/transport/internal'
 import { MessageType, requestHead } from '@postgrad/wire/internal'
 import { rref } from '../api/api.js'
@@ -74,17 +74,23 @@ function readInPause(): Promise<unknown> {
   return arriving
 }
 
-test('HEAP-4 a block stays held until its own message is read, also when another was read and answered while that was written', async () => {
-  const args = [large(), turned()]
-  const arriving = readInPause()
+/** `onFrame` gets each frame that `a` sends from now on, and its number. */
+function watchFrames(onFrame: (frame: Frame, n: number) => void): void {
   let sent = 0
-  let atCall = 0
   const send = a.link.send.bind(a.link)
   a.link.send = (frame) => {
     send(frame)
-    sent++
-    if (requestHead(frame)?.type === MessageType.CALL) atCall = sent
+    onFrame(frame, ++sent)
   }
+}
+
+test('HEAP-4 a block stays held until its own message is read, also when another was read and answered while that was written', async () => {
+  const args = [large(), turned()]
+  const arriving = readInPause()
+  let atCall = 0
+  watchFrames((frame, n) => {
+    if (requestHead(frame)?.type === MessageType.CALL) atCall = n
+  })
   const departing = a.runtime.call(1, keep, args)
   const both = Promise.allSettled([arriving, departing])
   a.transport.taken(atCall - 1)
@@ -140,13 +146,9 @@ test('HEAP-4, CRE-12: a message that is sent while another is written takes neit
   const { incoming } = b.runtime.peers.resolve(0).ledger
   const { argument, calls } = nesting(() => a.runtime.call(1, keep, [large()]))
   let nestedAt = 0
-  let sent = 0
-  const send = a.link.send.bind(a.link)
-  a.link.send = (frame) => {
-    send(frame)
-    sent++
-    nestedAt ||= sent
-  }
+  watchFrames((_, n) => {
+    nestedAt ||= n
+  })
   const departing = a.runtime.call(1, keep, [large(), large(), argument])
   expect([calls.length, nestedAt, a.transport.inFlight]).toEqual([1, 1, 3])
   const { bytes } = outgoing

@@ -23,7 +23,7 @@ export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
 
 /** A message that is being written while another is written to the same peer, since a getter in its body sends that one. */
 export interface Suspended {
-  /** Of its blocks. */
+  /** They name its blocks. */
   readonly tokens: readonly number[]
   /** Bytes of the blocks that it has named so far. */
   readonly bytes: number
@@ -107,7 +107,7 @@ export class PeerLedger {
     this.givenBytes = transport.givenBytes - bytes
   }
 
-  /** Of the blocks that the message that is being written has named. */
+  /** The message that is being written has named blocks of so many bytes. */
   private get newBytes(): number {
     return this.transport === null ? 0 : this.transport.givenBytes - this.givenBytes
   }

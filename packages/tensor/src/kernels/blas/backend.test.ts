@@ -231,5 +231,17 @@ describeHere('with the library of this machine', () => {
     expect(calls).toEqual([64])
   })
 
+  test('a product is one call up to 2³⁰ multiplications, and one of 64 rows or more beyond', () => {
+    const calls: number[] = []
+    const { kernels } = createBlasBackend(threadHeap, { ...blas!, sgemm: (...args) => calls.push(args[3]) })
+    const product = (m: number, n: number, k: number) => (kernels.matmul.float32 as Matmul)(zeros([m, k]), zeros([k, n]), zeros([m, n]))
+    product(1024, 1024, 1024)
+    expect(calls.splice(0)).toEqual([1024])
+    product(1025, 1024, 1024)
+    expect(calls.splice(0)).toEqual([1024, 1])
+    product(130, 8192, 4096)
+    expect(calls).toEqual([64, 64, 2])
+  })
+
   opsSuite('blas', () => device('blas'), { tolerance: { float32: 1e-6, float64: 1e-13 } })
 })

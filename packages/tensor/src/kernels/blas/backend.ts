@@ -11,7 +11,7 @@ import { worked } from '../wasm/calls/pause.js'
 import { type Blas, openBlas } from './open.js'
 
 const [ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE] = [101, 111, 112]
-/** Rows of one call at least. */
+/** One call has so many rows at least, also where it then takes longer. */
 const ROWS_MIN = 64
 /** Multiplications from which on a call of the library pays. */
 const FROM = 2 ** 15
