@@ -41,7 +41,8 @@ export const isCopied = (path) =>
 /** Modules of Node that are loaded when they are used: together they take a thread some 6 ms, and most threads use none. */
 const LATE = ['crypto', 'fs/promises', 'net', 'child_process']
 
-/** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. `__builtin` makes a module of Node look like an ES module. */
+/** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. `__builtin` makes a module of Node look like an ES module, `__door` a door when it
+ * is asked for. */
 const BANNER = `'use strict';const __load = require('./base/load.cjs');
 const __builtins = new Map();
 const __builtin = (name) => {
@@ -52,6 +53,10 @@ made = { __proto__: module, default: module };
 __builtins.set(name, made);
 }
 return made;
+};
+const __door = (make) => {
+let door;
+return () => (door ??= make());
 };
 `
 
@@ -150,14 +155,25 @@ async function exportsOf(modules) {
 
 /**
  * Takes work from the loading of a thread: modules of Node are made into ES modules once each, or when they are used (`LATE`); the names of a door
- * are accessors of an object, not closures that become accessors one by one. Lines stay where they are.
+ * are accessors of an object, not closures that become accessors one by one, and a door is made when a file asks for it: most threads ask for two. Lines
+ * stay where they are.
  */
 function lean(text) {
   const once = text.replaceAll(/^(var \w+ = )__toESM\(require\(("node:\w+")\), 1\);$/gm, '$1__builtin($2);')
-  const accessors = once.replaceAll(/^var (\w+) = \{\};\n__export\(\1, \{\n((?: {2}(\S+): \(\) => \w+,?\n)+)\}\);$/gm, (_, door, names) => {
-    const list = names.replaceAll(/^ {2}(\S+): \(\) => (\w+)(,?)$/gm, '  get $1() { return $2 }$3')
-    return `\nvar ${door} = {\n${list}};`
+  const uses = new Map()
+  for (const [name] of once.matchAll(/\b\w+_exports\d*\b/g)) uses.set(name, (uses.get(name) ?? 0) + 1)
+  const doors = new Set()
+  const accessors = once.replaceAll(/^var (\w+) = \{\};\n__export\(\1, \{\n((?: {2}(\S+): \(\) => \w+,?\n)+)\}\);$/gm, (_, object, names) => {
+    const isList = object === 'stdin_exports'
+    const list = names.replaceAll(/^ {2}(\S+): \(\) => (\w+)(,?)$/gm, (_, name, value, comma) => {
+      // Named thrice: where it is made, where it is filled, and here. One that a module uses as well (`import * as`) is there from the start.
+      const isDoor = isList && uses.get(value) === 3
+      if (isDoor) doors.add(value)
+      return `  get ${name}() { return ${value}${isDoor ? '()' : ''} }${comma}`
+    })
+    return doors.has(object) ? `\nvar ${object} = __door(() => ({\n${list}}));` : `\nvar ${object} = {\n${list}};`
   })
+  if (doors.size === 0) throw new Error('library.cjs: esbuild writes doors in another form')
   const late = new RegExp(`^var (import_\\w+) = (?:require|__builtin)\\(("node:(?:${LATE.join('|')})")\\);$`, 'gm')
   const names = []
   const lazy = accessors.replaceAll(late, (_, name, module) => {
