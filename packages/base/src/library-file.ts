@@ -2,6 +2,7 @@
 declare const __load:
   | {
       readonly shareCode: () => void
+      readonly keepCode: () => void
       readonly importUrl: (url: string) => Promise<unknown>
       readonly importJson: (url: string) => Promise<unknown>
       readonly isRequired: () => boolean
@@ -13,6 +14,11 @@ const load = typeof __load === 'undefined' ? null : __load
 /** To be called before a thread is started: it has then less to compile. */
 export function shareCode(): void {
   load?.shareCode()
+}
+
+/** To be called when a worker has worked for a while, or at its end: the next process has then less to compile, if its user keeps compiled code. */
+export function keepCode(): void {
+  load?.keepCode()
 }
 
 /** Imports a module by its URL, in a test runner without `import()` by the runner's `require`. */

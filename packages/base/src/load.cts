@@ -4,7 +4,8 @@
  *
  * A thread hands the code that V8 has compiled to threads that it starts: compiling is half of their time to load it. From 22.1 on Node can keep compiled code by itself
  * (NODE_COMPILE_CACHE); threads gained less than half as much by that. If a user gives Node a folder for that, the library's code is kept there, too, for the next process: Node itself
- * keeps only what its own loaders compile.
+ * keeps only what its own loaders compile. V8 compiles a function when it is first called, so what is kept after the library was loaded lacks most of what a worker runs. A worker
+ * replaces it (`keepCode`): the next process's first pass takes less than half of the time.
  */
 const nodeModule = require('node:module') as typeof import('node:module') & { readonly getCompileCacheDir?: () => string | undefined }
 const fs = require('node:fs') as typeof import('node:fs')
@@ -26,13 +27,22 @@ const folderUrl = folder === null ? null : url.pathToFileURL(folder + path.sep).
 const isNodes = vm.runInThisContext('Array') === Array
 
 let library: Library | null = null
-let script: import('node:vm').Script | null = null
-/** When the file had changed that was read last: `script` is of it. */
-let readMs: number | null = null
+let compiled: Compiled | null = null
+/** For a thread that took the text of the one that started it. */
+let toKeep: (ToKeep & Pick<Compiled, 'script'>) | null = null
 /** In a runner that may have no `import()`: with this `require` it loads, and compiles, what it is asked for. */
 let required = false
 /** This thread took the code of the one that started it. */
 let isHanded = false
+
+/** The text of the file, by a thread that has read it. */
+interface Compiled {
+  readonly script: import('node:vm').Script
+  readonly changedMs: number
+  readonly cache: Cache | null
+  /** V8 took the code that was there. */
+  readonly isKept: boolean
+}
 
 /** All doors by name. @param byRequire by a door of CommonJS */
 function load(byRequire = false): Library {
@@ -46,33 +56,58 @@ function load(byRequire = false): Library {
 function run(from: string): Library {
   const handed = shared(from)
   const isOfFile = handed?.changedMs === changedMs(from)
-  const source = isOfFile ? handed!.source : read(from)
-  const cache = isOfFile ? null : cacheOf(source)
-  script = compile(from, source, isOfFile ? handed!.code : cached(cache))
+  if (!isOfFile) compiled = compileRead(from, read(from))
+  const script = isOfFile ? compile(from, handed!.source, handed!.code) : compiled!.script
   isHanded = isOfFile && script.cachedDataRejected === false
   const module = { exports: {} as Library }
   const call = script.runInThisContext() as (...args: readonly unknown[]) => void
   call(module.exports, nodeModule.createRequire(from), module, from, folder)
-  if (cache !== null && script.cachedDataRejected !== false) keep(cache, script)
+  if (!isOfFile && compiled!.cache !== null && !compiled!.isKept) keep(compiled!.cache.file, script, LOADED)
+  if (isOfFile && handed!.toKeep !== null) toKeep = { ...handed!.toKeep, script }
   return module.exports
+}
+
+/** With the code that was kept of it. */
+function compileRead(from: string, { source, changedMs }: Read): Compiled {
+  const cache = cacheOf(source)
+  const kept = cached(cache)
+  const script = compile(from, source, kept?.code ?? null)
+  return { script, changedMs, cache, isKept: kept !== null && script.cachedDataRejected === false }
+}
+
+/** A file of a compile cache. */
+interface Cache {
+  readonly file: string
+  /** Of V8 and its flags: with others it does not use the code. */
+  readonly tag: number
 }
 
 /**
  * The file of a compile cache for the code of this library, in the folder that the user has given Node for that, before Node 22.1 as well; null: there is none. V8 itself compares the
  * length of the text alone, and files of different contents may have one time.
  */
-function cacheOf(source: Uint8Array): string | null {
+function cacheOf(source: Uint8Array): Cache | null {
   const dir = nodeModule.getCompileCacheDir?.() ?? process.env.NODE_COMPILE_CACHE
   if (!dir || process.env.NODE_DISABLE_COMPILE_CACHE) return null
   try {
-    return path.join(dir, `postgrad-${versionTag()}-${digest(source).toString('hex')}`)
+    const tag = versionTag()
+    return { file: path.join(dir, `postgrad-${tag}-${digest(source).toString('hex')}`), tag }
   } catch {
     return null // a Node without this digest
   }
 }
 
-/** V8 crashes on code that was damaged, so the file begins with a digest. */
+/** V8 crashes on code that was damaged, so the file begins with a digest of the rest. */
 const DIGEST_BYTES = 32
+/** The file's last byte says what had been called when the code was made: the top level alone, or a worker's functions as well. */
+const LOADED = 0
+const WORKED = 1
+
+interface Kept {
+  readonly code: Uint8Array
+  readonly stage: number
+}
+
 /** Most threads need none, and it takes one 3 ms to load. */
 const crypto = () => require('node:crypto') as typeof import('node:crypto')
 const digest = (of: Uint8Array): Buffer => crypto().createHash('sha256').update(of).digest()
@@ -81,17 +116,17 @@ const OTHERS_WRITE = 0o022
 /**
  * V8 runs it as it is, so the file must be this user's, and writable by nobody else. Mode and owner are those of the opened file: another may have its name by then.
  */
-function cached(cache: string | null): Uint8Array | null {
+function cached(cache: Cache | null): Kept | null {
   if (cache === null) return null
   let file: number | null = null
   try {
     // A pipe of that name would wait for its writer, and a link may lead to any file.
-    file = fs.openSync(cache, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0))
+    file = fs.openSync(cache.file, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0))
     const { uid, mode } = fs.fstatSync(file)
     if (process.geteuid !== undefined && (uid !== process.geteuid() || (mode & OTHERS_WRITE) !== 0)) return null
     const kept = fs.readFileSync(file)
-    const code = kept.subarray(DIGEST_BYTES)
-    return digest(code).equals(kept.subarray(0, DIGEST_BYTES)) ? code : null
+    const isWhole = digest(kept.subarray(DIGEST_BYTES)).equals(kept.subarray(0, DIGEST_BYTES))
+    return isWhole ? { code: kept.subarray(DIGEST_BYTES, -1), stage: kept.at(-1)! } : null
   } catch {
     return null
   } finally {
@@ -100,26 +135,49 @@ function cached(cache: string | null): Uint8Array | null {
 }
 
 /** As with Node's own cache: who cannot write there goes without. */
-function keep(cache: string, of: import('node:vm').Script): void {
-  const code = of.createCachedData()
+function keep(cache: string, script: import('node:vm').Script, stage: number): void {
+  const contents = Buffer.concat([script.createCachedData(), Uint8Array.of(stage)])
   const part = `${cache}.${crypto().randomUUID()}`
   try {
     fs.mkdirSync(path.dirname(cache), { recursive: true, mode: 0o700 })
-    fs.writeFileSync(part, Buffer.concat([digest(code), code]), { flag: 'wx', mode: 0o600 })
+    fs.writeFileSync(part, Buffer.concat([digest(contents), contents]), { flag: 'wx', mode: 0o600 })
     fs.renameSync(part, cache)
   } catch {
-    fs.rmSync(part, { force: true })
+    // Where the folder is a file, this throws, too.
+    try {
+      fs.rmSync(part, { force: true })
+    } catch {}
   }
 }
 
+/**
+ * Keeps the code with the functions that this thread has called, if what is kept is without those of a worker. Of the threads that another starts, the first that comes does so. It
+ * takes some 15 ms, once for a version of the library and of Node.
+ */
+function keepCode(): void {
+  if (toKeep !== null && Atomics.exchange(toKeep.isTaken, 0, 1) === 0) keep(toKeep.file, toKeep.script, WORKED)
+  toKeep = null
+}
+
+/** What is to be kept when a worker has worked. */
+interface ToKeep {
+  readonly file: string
+  /** Not 0: a thread has it. */
+  readonly isTaken: Int32Array
+}
+
 /** Handed by a thread to those that it starts. */
-interface Shared {
+interface Shared extends Pick<Cache, 'tag'> {
   readonly source: Uint8Array
   readonly code: Uint8Array
   /** V8 checks the length of the text alone: of another installation in the same place it would take the code for its own. */
   readonly changedMs: number
-  /** Of V8 and its flags: with others it does not use the code. */
-  readonly tag: number
+  readonly toKeep: ToKeep | null
+}
+
+interface Read {
+  readonly source: Uint8Array
+  readonly changedMs: number
 }
 
 const shared = (from: string): Shared | undefined => threads.getEnvironmentData(from) as unknown as Shared | undefined
@@ -131,14 +189,14 @@ const HEAD = '(function (exports, require, module, __filename, __dirname) { '
 const TAIL = '\n//# sourceMappingURL=library.cjs.map\n})'
 
 /** The file as the bytes of a function, in memory that threads share: one that read it for itself would hold the 1.4 MB until its next long collection. */
-function read(from: string): Uint8Array {
-  readMs = changedMs(from)
+function read(from: string): Read {
+  const readMs = changedMs(from)
   const text = fs.readFileSync(from)
   const source = Buffer.from(new SharedArrayBuffer(HEAD.length + text.length + TAIL.length))
   source.write(HEAD, 'latin1')
   source.set(text, HEAD.length)
   source.write(TAIL, HEAD.length + text.length, 'latin1')
-  return source
+  return { source, changedMs: readMs }
 }
 
 /** Made of bytes at once the text lies outside of V8's heap, and once. Put together from strings it would be copied, and both copies kept for long. */
@@ -152,14 +210,17 @@ function shareCode(): void {
   if (file === null) return
   const tag = versionTag()
   if (shared(file)?.tag === tag) return
-  const since = readMs
   // Once more, since who starts no thread need not keep it.
-  const source = read(file)
-  if (script === null || readMs !== since) script = compile(file, source, null)
-  const made = script.createCachedData()
+  const text = read(file)
+  if (compiled?.changedMs !== text.changedMs) compiled = compileRead(file, text)
+  const { cache, isKept } = compiled
+  const isOfTag = cache?.tag === tag
+  const kept = isOfTag && isKept ? cached(cache) : null
+  const made = kept?.code ?? compiled.script.createCachedData()
   const code = new Uint8Array(new SharedArrayBuffer(made.length))
   code.set(made)
-  threads.setEnvironmentData(file, { source, code, changedMs: readMs!, tag })
+  const toKeep = isOfTag && kept?.stage !== WORKED ? { file: cache.file, isTaken: new Int32Array(new SharedArrayBuffer(4)) } : null
+  threads.setEnvironmentData(file, { source: text.source, code, changedMs: text.changedMs, tag, toKeep } satisfies Shared as never)
 }
 
 /** A module by its URL. A runner that had the library required has its own `require` for that, which compiles TypeScript, too. */
@@ -170,6 +231,7 @@ async function importUrl(from: string): Promise<unknown> {
 module.exports = {
   load,
   shareCode,
+  keepCode,
   importUrl,
   importJson: (from: string): Promise<unknown> => import(from, { with: { type: 'json' } }),
   /** Whether TypeScript is compiled before it comes here. */

@@ -4,12 +4,14 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -112,6 +114,66 @@ test('CLU-66 code is kept for the next process in the compile cache that a user 
     ...(hasModes ? ['one undefined', 'one undefined', 'one undefined'] : []),
     'two undefined',
   ])
+})
+
+/** A thread calls what its main thread has not called, and keeps its code; says in which stage the kept code is, whether V8 took it, and whether the thread took it. */
+const WORK = `
+const { Worker, isMainThread } = require('node:worker_threads')
+const { Script } = require('node:vm')
+const scripts = []
+require('node:vm').Script = class extends Script {
+  constructor(...args) {
+    super(...args)
+    scripts.push(this)
+  }
+}
+const load = require('./base/load.cjs')
+const { door } = load.load()
+if (!isMainThread) {
+  const before = scripts[0].createCachedData().length
+  door.isAny()
+  console.log(load.isShared(), scripts[0].createCachedData().length > before)
+  load.keepCode()
+  load.keepCode()
+} else {
+  console.log(scripts[0].cachedDataRejected)
+  load.shareCode()
+  const first = new Worker(__filename)
+  first.once('exit', () => new Worker(__filename))
+}
+`
+
+test('CLU-66 the first worker of a process keeps the code of the functions that it has called, too; the next process hands that to its threads, and keeps no other', () => {
+  const kept: string[] = []
+  const note = (folder: string): void => {
+    if (existsSync(join(folder, 'compiled')))
+      kept.push(`${readdirSync(join(folder, 'compiled')).length} ${readFileSync(cacheIn(folder)).at(-1)}`)
+  }
+  const stamp = (folder: string): void => {
+    note(folder)
+    utimesSync(cacheIn(folder), 0, 0)
+  }
+  const isSame = (folder: string): void => {
+    note(folder)
+    kept.push(String(statSync(cacheIn(folder)).mtimeMs))
+  }
+  const damage = (folder: string): void => {
+    writeFileSync(cacheIn(folder), readFileSync(cacheIn(folder)).fill(0, 40, 60))
+  }
+  const out = printed(library('one'), WORK, [], [() => {}, stamp, isSame, damage])
+  expect(kept).toEqual(['1 1', '1 1', '0'])
+  expect(out.trim().split('\n')).toEqual([
+    // Each thread compiles isAny.
+    ...['undefined', 'true true', 'true true'],
+    ...['false', 'true false', 'true false'],
+    ...['false', 'true false', 'true false'],
+    ...['undefined', 'true true', 'true true'],
+  ])
+})
+
+test('CLU-66 where the folder for kept code is a file, the library is loaded without it', () => {
+  const put = (folder: string): void => writeFileSync(join(folder, 'compiled'), '')
+  expect(printed(library('one'), WORK, [], [put])).toBe('undefined\ntrue true\ntrue true\n')
 })
 
 /** Prints what large objects take in V8's heap of a thread, in MB: a string of the library's length is one. */

@@ -3,7 +3,7 @@
  * start at once; the program and the kernels come later. `protocol.ts` has the messages.
  */
 import { PostgradError } from '@postgrad/base'
-import { importModule } from '@postgrad/base/internal'
+import { importModule, keepCode, setTimeout } from '@postgrad/base/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
 import { runExposed, standstillOf, threadRegistry } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device, setComputeThreads } from '@postgrad/tensor'
@@ -23,6 +23,9 @@ import { PeerLinks } from '../membership/peer-links.js'
 import { outputTaken } from './output-taken.js'
 import { progressOf } from './progress.js'
 
+/** By then a worker has called most functions that it will call, and V8 has dropped the code of none. */
+const KEEP_CODE_MS = 1000
+
 type Answers = { readonly [Q in Query]: (...args: Asked<Q>) => Answer<Q> | Promise<Answer<Q>> }
 
 /** For as long as its host has it. */
@@ -36,6 +39,7 @@ export function runWorker(side: WorkerSide): void {
     beats.add()
     runtime.lookAround()
   })
+  setTimeout(keepCode, KEEP_CODE_MS).unref()
   if (boot.stallMs > 0) beatWhileTurning(beats, boot.stallMs)
   const say = (event: WorkerEvent): void => control.postMessage(event)
   const progress = progressOf(runtime, (latest) => say({ event: 'progress', progress: latest }))
@@ -94,7 +98,11 @@ export function runWorker(side: WorkerSide): void {
     },
     // At the deadline the rest is cut off, as the caller wants.
     leave: (timeoutMs) => runtime.leave({ timeoutMs }).catch(() => {}),
-    close: () => runtime.close(),
+    close: async () => {
+      await runtime.close()
+      // Of a short program, too.
+      keepCode()
+    },
   }
 
   /** Whatever happens becomes a payload: comlink's own way for errors would lose their class, code and cause. */
