@@ -20,22 +20,34 @@ const MEBIBYTE = 2 ** 20
 /** A short program runs so many passes after its first. */
 const PASSES = 100
 
+/** How a start is measured: by the clock, or by the CPU time of all threads of the process. */
+export type Meter = 'wall' | 'cpu'
+
 /** Seconds from `launch` until all of so many workers are ready. */
-export async function launchSeconds(workers: number, language: Language): Promise<number> {
-  const started = performance.now()
+export async function launchSeconds(workers: number, language: Language, meter: Meter): Promise<number> {
+  const seconds = metersStart()
   const cluster = await launch(PROGRAMS[language], { workers })
-  const seconds = (performance.now() - started) / 1000
+  const taken = seconds()
   await cluster.close({ timeoutMs: 0 })
-  return seconds
+  return taken[meter]
 }
 
 /** The same for threads with an empty program. */
-export async function threadSeconds(workers: number): Promise<number> {
-  const started = performance.now()
+export async function threadSeconds(workers: number, meter: Meter): Promise<number> {
+  const seconds = metersStart()
   const threads = await bareThreads(workers)
-  const seconds = (performance.now() - started) / 1000
+  const taken = seconds()
   await Promise.all(threads.map((thread) => thread.terminate()))
-  return seconds
+  return taken[meter]
+}
+
+/** @returns the seconds since then, by each meter */
+function metersStart(): () => Readonly<Record<Meter, number>> {
+  const [started, cpuBefore] = [performance.now(), process.cpuUsage()]
+  return () => {
+    const { user, system } = process.cpuUsage(cpuBefore)
+    return { wall: (performance.now() - started) / 1000, cpu: (user + system) / 1e6 }
+  }
 }
 
 function bareThreads(count: number): Promise<Worker[]> {
@@ -62,27 +74,29 @@ async function printMemory(kind: Language | 'threads', workers: number): Promise
   await end()
 }
 
-/** How a short program is measured: by the clock, or by the CPU time of all its threads. */
-export type Meter = 'wall' | 'cpu'
 const SHORT = 'short'
 const SHORT_LIMIT = 'short-limit'
 
-/** Seconds of a program that launches two workers and runs a first pass and 100 more, the design note's, in a new process. */
-export const shortProgramSeconds = (meter: Meter): Promise<number> => shortSeconds(SHORT, meter)
+/**
+ * Seconds of a program that launches two workers and runs a first pass and 100 more, the design note's, in a new process.
+ * @param compiled the folder in which compiled code is kept; null: none is
+ */
+export const shortProgramSeconds = (meter: Meter, compiled: string | null = null): Promise<number> => shortSeconds(SHORT, meter, compiled)
 
 /** The same for a program that only starts two empty threads. */
-export const shortLimitSeconds = (meter: Meter): Promise<number> => shortSeconds(SHORT_LIMIT, meter)
+export const shortLimitSeconds = (meter: Meter): Promise<number> => shortSeconds(SHORT_LIMIT, meter, null)
 
-async function shortSeconds(kind: typeof SHORT | typeof SHORT_LIMIT, meter: Meter): Promise<number> {
-  const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), kind])
+async function shortSeconds(kind: typeof SHORT | typeof SHORT_LIMIT, meter: Meter, compiled: string | null): Promise<number> {
+  const { NODE_COMPILE_CACHE: _, ...inherited } = process.env
+  const env = compiled === null ? inherited : { ...inherited, NODE_COMPILE_CACHE: compiled }
+  const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), kind], { env })
   return (JSON.parse(stdout) as Record<Meter, number>)[meter]
 }
 
 async function printShort(work: () => Promise<() => Promise<void>>): Promise<void> {
-  const [started, cpuBefore] = [performance.now(), process.cpuUsage()]
+  const seconds = metersStart()
   const end = await work()
-  const { user, system } = process.cpuUsage(cpuBefore)
-  console.log(JSON.stringify({ wall: (performance.now() - started) / 1000, cpu: (user + system) / 1e6 }))
+  console.log(JSON.stringify(seconds()))
   await end()
 }
 
@@ -91,7 +105,8 @@ async function shortProgram(): Promise<() => Promise<void>> {
   const worker0 = cluster.on('worker0')
   await worker0.run(designNote, 1)
   await worker0.run(designNote, PASSES)
-  return () => cluster.close({ timeoutMs: 0 })
+  // Not by force: workers keep their code when they close.
+  return () => cluster.close()
 }
 
 async function emptyThreads(): Promise<() => Promise<void>> {
