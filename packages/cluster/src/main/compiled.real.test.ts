@@ -1,9 +1,9 @@
 /** Threads load the library from one file, which another thread has compiled. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
@@ -46,6 +46,27 @@ test('CLU-66 a thread that loads the library loads no module of Node that it doe
   expect(doors).toBeGreaterThan(10)
   expect(['crypto', 'net', 'child_process', 'fs/promises'].filter((name) => loaded.includes(`NativeModule ${name}`))).toEqual([])
   await once(worker, 'exit')
+})
+
+test('CLU-66 a worker that closes keeps the code of what it has called, if NODE_COMPILE_CACHE names a folder', () => {
+  // By modules, under `npm test -- --modules`, nothing is kept.
+  if (!existsSync(new URL('base/load.cjs', houseOf()!))) return
+  const folder = mkdtempSync(join(tmpdir(), 'compiled-test-'))
+  try {
+    const env = { ...process.env, NODE_COMPILE_CACHE: folder }
+    const script = fileURLToPath(new URL('../fixtures/compiles.js', import.meta.url))
+    const times = [1, 2].map(() => {
+      execFileSync(process.execPath, [script], { env, timeout: 60_000 })
+      const kept = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => basename(name).startsWith('postgrad-'))
+      expect(kept).toHaveLength(1)
+      expect(readFileSync(join(folder, kept[0]!)).at(-1)).toBe(1)
+      return statSync(join(folder, kept[0]!)).mtimeMs
+    })
+    // The second process keeps none.
+    expect(times[1]).toBe(times[0])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 /** In the place of Node's: writes down in which thread it was called. Node 20 has none. */
