@@ -163,16 +163,19 @@ function lean(text) {
   const uses = new Map()
   for (const [name] of once.matchAll(/\b\w+_exports\d*\b/g)) uses.set(name, (uses.get(name) ?? 0) + 1)
   const doors = new Set()
-  const accessors = once.replaceAll(/^var (\w+) = \{\};\n__export\(\1, \{\n((?: {2}(\S+): \(\) => \w+,?\n)+)\}\);$/gm, (_, object, names) => {
-    const isList = object === 'stdin_exports'
-    const list = names.replaceAll(/^ {2}(\S+): \(\) => (\w+)(,?)$/gm, (_, name, value, comma) => {
-      // Named thrice: where it is made, where it is filled, and here. One that a module uses as well (`import * as`) is there from the start.
-      const isDoor = isList && uses.get(value) === 3
-      if (isDoor) doors.add(value)
-      return `  get ${name}() { return ${value}${isDoor ? '()' : ''} }${comma}`
-    })
-    return doors.has(object) ? `\nvar ${object} = __door(() => ({\n${list}}));` : `\nvar ${object} = {\n${list}};`
-  })
+  const accessors = once.replaceAll(
+    /^var (\w+) = \{\};\n__export\(\1, \{\n((?: {2}(\S+): \(\) => \w+,?\n)+)\}\);$/gm,
+    (_, object, names) => {
+      const isList = object === 'stdin_exports'
+      const list = names.replaceAll(/^ {2}(\S+): \(\) => (\w+)(,?)$/gm, (_, name, value, comma) => {
+        // Named thrice: where it is made, where it is filled, and here. One that a module uses as well (`import * as`) is there from the start.
+        const isDoor = isList && uses.get(value) === 3
+        if (isDoor) doors.add(value)
+        return `  get ${name}() { return ${value}${isDoor ? '()' : ''} }${comma}`
+      })
+      return doors.has(object) ? `\nvar ${object} = __door(() => ({\n${list}}));` : `\nvar ${object} = {\n${list}};`
+    },
+  )
   if (doors.size === 0) throw new Error('library.cjs: esbuild writes doors in another form')
   const late = new RegExp(`^var (import_\\w+) = (?:require|__builtin)\\(("node:(?:${LATE.join('|')})")\\);$`, 'gm')
   const names = []
