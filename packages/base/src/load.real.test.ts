@@ -116,7 +116,7 @@ test('CLU-66 code is kept for the next process in the compile cache that a user 
   ])
 })
 
-/** A thread calls what its main thread has not called, and keeps its code; says in which stage the kept code is, whether V8 took it, and whether the thread took it. */
+/** Two threads, one after the other, call what the main thread has not called, and keep their code. Prints whether V8 took code that was kept; of each thread whether it took the code, and whether it had to compile the function. */
 const WORK = `
 const { Worker, isMainThread } = require('node:worker_threads')
 const { Script } = require('node:vm')
