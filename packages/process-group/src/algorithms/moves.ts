@@ -3,12 +3,13 @@ import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import { type Algorithm, exchange, fromRoot, type Place, toRoot } from '../common/step.js'
 import { flat, release, tensorsOf, write } from './parts.js'
+import { settle } from './room.js'
 import { spread } from './spread.js'
 
 /** `root`'s tensors are written into those of all others. */
 export function* broadcast(place: Place, op: string, root: number, tensors: readonly Tensor[]): Algorithm<void> {
   const take = (_root: number, parts: readonly Tensor[]): void => {
-    if (place.rank !== root) for (const [i, part] of parts.entries()) write(op, part, tensors[i]!)
+    if (place.rank !== root) for (const [i, part] of parts.entries()) settle(op, tensors[i]!, part)
   }
   yield* spread(place, [root], () => tensors, take)
 }
@@ -21,7 +22,10 @@ export function* allGather(place: Place, op: string, outs: readonly (readonly Te
     const isRead = (part: Tensor, i: number): boolean =>
       root === place.rank && into.some(({ storage }, k) => k < i && storage === part.storage)
     const apart = parts.map((part, i) => (isRead(part, i) ? raw.clone(part) : part))
-    for (const [i, part] of apart.entries()) write(op, part, into[i]!)
+    for (const [i, part] of apart.entries()) {
+      if (root === place.rank) write(op, part, into[i]!)
+      else settle(op, into[i]!, part)
+    }
   }
   yield* spread(place, [...outs.keys()], () => tensors, take)
 }
@@ -35,7 +39,7 @@ export function* gather(place: Place, op: string, root: number, outs: readonly T
   for (const [rank, into] of outs.entries()) {
     if (rank === root) continue
     const parts = tensorsOf(came[rank], [tensor], rank)
-    write(op, parts[0]!, into)
+    settle(op, into, parts[0]!)
     release(parts)
   }
 }
@@ -43,9 +47,13 @@ export function* gather(place: Place, op: string, root: number, outs: readonly T
 /** `root` gives each rank one of its tensors; `tensors` are null elsewhere. */
 export function* scatter(place: Place, op: string, root: number, out: Tensor, tensors: readonly Tensor[] | null): Algorithm<void> {
   const came = yield fromRoot(place, root, (to) => [flat(tensors![to]!)])
-  const parts = place.rank === root ? [flat(tensors![root]!)] : tensorsOf(came[root], [out], root)
-  write(op, parts[0]!, out)
-  if (place.rank !== root) release(parts)
+  if (place.rank === root) {
+    write(op, flat(tensors![root]!), out)
+    return
+  }
+  const parts = tensorsOf(came[root], [out], root)
+  settle(op, out, parts[0]!)
+  release(parts)
 }
 
 /** `inputs[s]` goes to rank s, and what comes from rank s is written into `outs[s]`. */
@@ -57,7 +65,7 @@ export function* allToAll(place: Place, op: string, outs: readonly Tensor[], inp
   for (const [rank, out] of outs.entries()) {
     if (rank === place.rank) continue
     const parts = tensorsOf(came[rank], [out], rank)
-    write(op, parts[0]!, out)
+    settle(op, out, parts[0]!)
     release(parts)
   }
 }

@@ -1,10 +1,10 @@
 /** Reductions with the result on one rank, or in parts on all. Rule ORDER in `combine.ts`. */
 import type { Tensor } from '@postgrad/tensor'
-import { wrote } from '@postgrad/tensor/internal'
 import { type Algorithm, exchange, type Place, toRoot } from '../common/step.js'
-import { combine, run } from './combine.js'
-import { flat, release, tensorsOf, write } from './parts.js'
+import { combine } from './combine.js'
+import { flat, release, tensorsOf } from './parts.js'
 import type { ReduceName } from './reduce-op.js'
+import { roomFor, settle } from './room.js'
 
 /** The result is written into `root`'s tensors; those of others stay as they are. */
 export function* reduce(place: Place, op: string, name: ReduceName, root: number, tensors: readonly Tensor[]): Algorithm<void> {
@@ -17,6 +17,7 @@ export function* reduce(place: Place, op: string, name: ReduceName, root: number
       op,
       name,
       parts.map((each) => each[i]!),
+      rank,
       out,
     )
   }
@@ -29,19 +30,13 @@ export function* reduceScatter(place: Place, op: string, name: ReduceName, out: 
   const own = inputs.map(flat)
   const came = yield exchange(place, (to) => [own[to]!])
   const parts = Array.from({ length: size }, (_, from) => (from === rank ? own[rank]! : tensorsOf(came[from], [out], from)[0]!))
-  intoOne(op, name, parts, out)
+  intoOne(op, name, parts, rank, out)
   release(parts.filter((_, from) => from !== rank))
 }
 
-/** `parts` by rank; one of them may be `out` itself. */
-export function intoOne(op: string, name: ReduceName, parts: readonly Tensor[], out: Tensor): void {
-  if (!out.isContiguous) {
-    const result = flat(out)
-    combine(name, parts, result)
-    write(op, result, out)
-    return
-  }
-  out.storage.prepareWrite()
-  combine(name, parts, run(out, 0, out.numel))
-  wrote(op, out)
+/** `parts` by rank; that of this one may be `out` itself. */
+export function intoOne(op: string, name: ReduceName, parts: readonly Tensor[], rank: number, out: Tensor): void {
+  const into = roomFor(out, parts.toSpliced(rank, 1))
+  combine(name, parts, into)
+  settle(op, out, into)
 }

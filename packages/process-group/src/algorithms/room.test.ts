@@ -1,6 +1,6 @@
 /** Where a reduction is written: never where another rank reads, and without a copy if the tensor fills its block. */
 import { expect, test } from '@jest/globals'
-import { full, type Tensor } from '@postgrad/tensor'
+import { full, Tensor } from '@postgrad/tensor'
 import { raw, threadHeap, withHeapLimit } from '@postgrad/tensor/internal'
 import { combine } from './combine.js'
 import { flat } from './parts.js'
@@ -15,7 +15,7 @@ function reduced(out: Tensor, came: Tensor, isRead = true): { readonly room: Ten
   const before = out.storage.host!
   return inHeap(() => {
     const own = flat(out)
-    const room = roomFor(out, [own, flat(came)])
+    const room = roomFor(out, [flat(came)])
     combine('sum', [own, flat(came)], room)
     settle('allReduce', out, room)
     if (token !== null) threadHeap().acknowledge(token)
@@ -56,6 +56,27 @@ test('PG-31: in place, where nobody reads it, and into a copy of the whole where
   const half = raw.narrow(y!, 0, 50, 50)
   expect(reduced(half, raw.narrow(came!, 0, 0, 50)).seen).toBe(4)
   expect([y!.dataSync()[0], y!.dataSync()[9999], half.dataSync()[0]]).toEqual([4, 6, 6])
+})
+
+test('PG-31: what came as it is: its block, which its sender shares until it writes, and views follow', () => {
+  threadHeap()
+  const [x, sent] = inHeap(() => [full(SHAPE, 1), full(SHAPE, 2)])
+  const view = raw.narrow(x!, 0, 50, 50)
+  const { address } = sent!.storage.lease!.block
+  const came = flat(new Tensor(sent!.storage.fork(0, 10_000)!, [10_000], [1], 0, 10_000, true))
+  settle('broadcast', x!, came)
+  expect([x!.storage.lease!.block.address, came.isClosed, x!.storage.isShared]).toEqual([address, true, true])
+  inHeap(() => raw.add_(sent!, 1))
+  expect([x!.dataSync()[0], view.dataSync()[0], sent!.dataSync()[0], x!.storage.isShared]).toEqual([2, 2, 3, false])
+})
+
+test('PG-31: what came as a small part of a block is copied, so that the block can go', () => {
+  threadHeap()
+  const [x, sent] = inHeap(() => [full([4000], 1), full(SHAPE, 2)])
+  const { address } = x!.storage.lease!.block
+  const came = inHeap(() => new Tensor(sent!.storage.fork(0, 4000)!, [4000], [1], 0, 4000, true))
+  settle('recv', x!, came)
+  expect([x!.storage.lease!.block.address, came.isClosed, x!.dataSync()[3999]]).toEqual([address, false, 2])
 })
 
 test('PG-31: a tensor whose elements do not lie in order gets them in its own', () => {

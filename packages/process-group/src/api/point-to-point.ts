@@ -2,7 +2,8 @@
 import assert from 'node:assert'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
-import { flat, release, tensorsOf, write } from '../algorithms/parts.js'
+import { flat, release, tensorsOf } from '../algorithms/parts.js'
+import { settle } from '../algorithms/room.js'
 import { directMismatch } from '../common/errors.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import type { Work } from '../group/work.js'
@@ -77,7 +78,7 @@ function recvBy(tagOf: TagOf, tensor: Tensor, src: number | undefined, options: 
         throw directMismatch(group, { rank, tag, sent: head, received: expected })
       }
       const parts = tensorsOf(values, [tensor], rank)
-      write('recv', parts[0]!, tensor)
+      settle('recv', tensor, parts[0]!)
       release(parts)
       return group.ranks[rank]!
     })

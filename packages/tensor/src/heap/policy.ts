@@ -54,8 +54,7 @@ export class HeapLease {
   /** A second reference of this thread to the block, for an owner of its own. */
   again(): HeapLease {
     this.heap.retain(this.block)
-    turn.bytes += this.block.capacityBytes
-    return new HeapLease(this.heap, this.block)
+    return leaseOf(this.heap, this.block)
   }
 
   /** Gives this thread's reference back; again does nothing. */
@@ -90,26 +89,25 @@ function takeBlock(bytes: number): HeapLease | null {
   const heap = currentHeap()
   if (heap === null || turn.bytes + bytes > TURN_BYTES_MAX) return null
   const block = heap.allocate(bytes)
-  if (block === null) return null
-  turn.bytes += block.capacityBytes
-  noteTaken()
-  return new HeapLease(heap, block)
+  return block === null ? null : leaseOf(heap, block)
 }
 
 /**
- * A lease on a block that another worker shared. Its sender chose the heap, so no limit counts it.
+ * A lease on a block that another worker shared. Its sender chose the heap, so no limit refuses it.
  * @throws HEAP_BLOCK_STALE
  */
 export function leaseOfShared(heap: Heap, descriptor: HeapDescriptor): HeapLease {
-  const block = heap.adopt(descriptor)
-  noteTaken()
-  return new HeapLease(heap, block)
+  return leaseOf(heap, heap.adopt(descriptor))
 }
 
-function noteTaken(): void {
-  if (turn.ends) return
-  turn.ends = true
-  setImmediate(endTurn).unref()
+/** Each lease adds to what this turn has taken, as `release` subtracts it. */
+function leaseOf(heap: Heap, block: HeapBlock): HeapLease {
+  turn.bytes += block.capacityBytes
+  if (!turn.ends) {
+    turn.ends = true
+    setImmediate(endTurn).unref()
+  }
+  return new HeapLease(heap, block)
 }
 
 function endTurn(): void {

@@ -56,6 +56,33 @@ describe('policy', () => {
     expect(held - heap.heldBytes).toBeGreaterThan(3 * 2 ** 20 * 44)
   })
 
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  /** Nothing is written to it, so it costs addresses alone. */
+  const half = () => Tensor.uninitialized('float32', [160 * 2 ** 18], CPU)
+
+  test('a block that came back counts in its turn as it does when it goes: what the turn may take is the same', async () => {
+    await turn()
+    const heap = threadHeap()
+    const x = half()
+    const { place, token } = x.storage.share(0)!
+    Storage.adopt(heap, 'float32', x.numel, place).close()
+    heap.acknowledge(token)
+    const second = half()
+    expect([x, second].map(({ storage }) => storage.kind)).toEqual(['heap', 'managed'])
+    x.close()
+  })
+
+  test('a fork counts in its turn alone', async () => {
+    await turn()
+    const x = half()
+    await turn()
+    const fork = x.storage.fork(0, x.numel)!
+    await turn()
+    const second = half()
+    expect(second.storage.kind).toBe('heap')
+    for (const each of [x.storage, fork, second.storage]) each.close()
+  })
+
   test('while a simulation runs, all storage is managed', () => {
     const resume = suspendHeapStorage()
     expect(inHeap(() => zeros(LARGE).storage.kind)).toBe('managed')
@@ -220,6 +247,15 @@ describe('HEAP-8 copy on write', () => {
     expect(view.isClosed).toBe(true)
     to.release(theirs)
     currentHeap()!.reclaim(to)
+  })
+
+  test('HEAP-8: nothing is taken over of a block of which it would fill less than half', () => {
+    const [x, large] = inHeap(() => [full([5000], 1), full(LARGE, 2)])
+    const part = large!.storage.fork(0, 5000)!
+    const { block } = large!.storage.lease!
+    expect(2 * 4 * 5000).toBeLessThan(block.capacityBytes)
+    expect([x!.storage.takeOver(part), part.isClosed, x!.dataSync()[0]]).toEqual([false, false, 1])
+    part.close()
   })
 
   test('HEAP-8: managed storage takes nothing over', () => {

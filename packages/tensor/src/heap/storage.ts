@@ -159,12 +159,14 @@ export class Storage {
 
   /**
    * For who writes all of it: the elements are those of `other` from here on, which has as many of the same dtype, and is closed. So a block that somebody else
-   * can read need not be copied first, and all views follow (HEAP-8). False: one of them is managed, and nothing has happened.
+   * can read need not be copied first, and all views follow (HEAP-8). False: one of them is managed, or the block of `other` is more than twice as large as its
+   * elements, which would keep all of it; nothing has happened.
    */
   takeOver(other: Storage): boolean {
     const { lease } = this
     if (lease === null || other.lease === null) return false
     assert(other.dtype === this.dtype && other.length === this.length)
+    if (2 * byteLength(this.dtype, this.length) < other.lease.block.capacityBytes) return false
     const { host: array } = other
     const taken = other.lease.passOn()
     other.lease = null
