@@ -68,6 +68,15 @@ const enum Columns { sum_columns, prod_columns }
 /** out [rows] in x's dtype. @exports f32 f64 i32 */
 @inline function foldRows<T>(op: Rows, rows: i32, k: i32, x: usize, out: usize): void {
   const products = op == Rows.prod_rows
+  if (isFloat<T>() && k < 8) {
+    // No whole group: one by one from the start, with the same bits.
+    for (const end = out + <usize>rows * sizeof<T>(); out < end; out += sizeof<T>()) {
+      let total: f64 = products ? 1 : 0
+      for (const next = x + <usize>k * sizeof<T>(); x < next; x += sizeof<T>()) total = products ? total * <f64>load<T>(x) : total + <f64>load<T>(x)
+      store<T>(out, <T>total)
+    }
+    return
+  }
   for (let r = 0; r < rows; r++) {
     store<T>(out, isFloat<T>() ? <T>foldRow<T>(products, false, k, x, 0) : <T>foldInts(products, k, x))
     x += <usize>k * sizeof<T>()
