@@ -3,6 +3,7 @@
  * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs, remainders (exact). For
  * `wasm/elementwise.ts`.
  */
+import { hostCos, hostSin } from './parts/host'
 import { join4, upperPair } from './parts/pairs'
 
 const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, power }
@@ -189,12 +190,6 @@ const ROUNDER: f64 = 6755399441055744
     f32.store(out + (<usize>i << 2), <f32>f64x2.extract_lane(of2(op, v, y), 0))
   }
 }
-
-/** The host's `Math.sin` and `Math.cos`, for arguments whose reduction needs more than 53 bits. */
-@external('math', 'sin')
-declare function hostSin(x: f64): f64
-@external('math', 'cos')
-declare function hostCos(x: f64): f64
 
 // pi in two parts: the first has 33 bits, so that n · PI_1 is exact for |n| < 2^20.
 const PI_1: f64 = 3.1415926218032836914

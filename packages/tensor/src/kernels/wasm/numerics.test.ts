@@ -159,6 +159,8 @@ test.each([
   ['log', 2, Math.log],
   ['tanh', 3, Math.tanh],
   ['sigmoid', 3, (x: number) => 1 / (1 + Math.exp(-x))],
+  ['sin', 2, Math.sin],
+  ['cos', 2, Math.cos],
 ] as const)(`NUM-4 %s of float64 is within %d ulp of Math (seed ${SEED})`, (op, bound, definition) => {
   const kernel = kernels[op].float64
   if ('unsupported' in kernel) throw new Error(kernel.unsupported)
