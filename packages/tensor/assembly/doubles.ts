@@ -1,11 +1,9 @@
 /**
- * exp, log, tanh, sigmoid, sin and cos of float64, two lanes at a time: exp, log, sin and cos within 1 unit in the last place, tanh and sigmoid 2. Coefficients: FreeBSD
- * msun (`e_exp.c`, `e_log.c`, `k_sin.c`, `k_cos.c`, `e_rem_pio2.c`), tanh: Cephes (Moshier). For `wasm/elementwise.ts`; `random.ts` takes logarithms from here.
+ * exp, log, tanh and sigmoid of float64, two lanes at a time: exp and log within 1 unit in the last place, tanh and sigmoid 2. Coefficients: FreeBSD msun
+ * (`e_exp.c`, `e_log.c`), tanh: Cephes (Moshier). For `wasm/elementwise.ts`; `random.ts` takes logarithms from here.
  */
 
-import { hostCos, hostSin } from './parts/host'
-
-const enum Op { exp, log, tanh, sigmoid, sin, cos }
+const enum Op { exp, log, tanh, sigmoid }
 
 const LOG2E: f64 = 1.4426950408889634
 // ln 2 in two parts: the first has 33 bits, so that its products with exponents are exact.
@@ -100,74 +98,7 @@ const ROUNDER: f64 = 6755399441055744
   return v128.or(y, sign)
 }
 
-// π / 2 in parts: the first two have 33 bits, so that their products with n below 2^20 are exact.
-const HALF_PI_1: f64 = 1.57079632673412561417
-const HALF_PI_2: f64 = 6.07710050630396597660e-11
-const HALF_PI_3: f64 = 2.02226624879595063154e-21
-/** From here on they do not suffice, */
-const REDUCIBLE: f64 = 1_000_000
-/** and neither do they where so little is left of x. */
-const LITTLE: f64 = 5.684341886080802e-14 // 2^-44
-
-/** sin (x + y) for |x| ≤ π / 4, y the rest of x. */
-@inline function sinNear(x: v128, y: v128): v128 {
-  const z = f64x2.mul(x, x)
-  const v = f64x2.mul(z, x)
-  let r = madd(splat(1.58969099521155010221e-10), z, -2.50507602534068634195e-8)
-  r = madd(r, z, 2.75573137070700676789e-6)
-  r = madd(r, z, -1.98412698298579493134e-4)
-  r = madd(r, z, 8.33333333332248946124e-3)
-  const low = f64x2.sub(f64x2.mul(z, f64x2.sub(f64x2.mul(splat(0.5), y), f64x2.mul(v, r))), y)
-  return f64x2.sub(x, f64x2.sub(low, f64x2.mul(v, splat(-1.66666666666666324348e-1))))
-}
-
-/** cos (x + y) likewise. */
-@inline function cosNear(x: v128, y: v128): v128 {
-  const z = f64x2.mul(x, x)
-  let r = madd(splat(-1.13596475577881948265e-11), z, 2.08757232129817482790e-9)
-  r = madd(r, z, -2.75573143513906633035e-7)
-  r = madd(r, z, 2.48015872894767294178e-5)
-  r = madd(r, z, -1.38888888888741095749e-3)
-  r = f64x2.mul(madd(r, z, 4.16666666666666019037e-2), z)
-  const half = f64x2.mul(splat(0.5), z)
-  const w = f64x2.sub(splat(1), half)
-  const rest = f64x2.sub(f64x2.sub(splat(1), w), half)
-  return f64x2.add(w, f64x2.add(rest, f64x2.sub(f64x2.mul(z, r), f64x2.mul(x, y))))
-}
-
-/** -0 stays -0; infinity and NaN give NaN. */
-@inline function circularOf(op: Op, x: v128): v128 {
-  // x is n π / 2 + a + b, and n is in the low bits of `shifted`.
-  const shifted = f64x2.add(f64x2.mul(x, splat(6.36619772367581382433e-1)), splat(ROUNDER))
-  const n = f64x2.sub(shifted, splat(ROUNDER))
-  const t = f64x2.sub(x, f64x2.mul(n, splat(HALF_PI_1)))
-  const w = f64x2.mul(n, splat(HALF_PI_2))
-  const r = f64x2.sub(t, w)
-  const low = f64x2.sub(f64x2.mul(n, splat(HALF_PI_3)), f64x2.sub(f64x2.sub(t, r), w))
-  const a = f64x2.sub(r, low)
-  const b = f64x2.sub(f64x2.sub(r, a), low)
-  const quarter = op == Op.sin ? shifted : i64x2.add(shifted, i64x2.splat(1))
-  const isOdd = i64x2.lt_s(i64x2.shl(quarter, 63), i64x2.splat(0))
-  const y = v128.bitselect(cosNear(a, b), sinNear(a, b), isOdd)
-  const result = v128.xor(y, i64x2.shl(i64x2.shr_u(quarter, 1), 63))
-  const isNear = v128.or(f64x2.ge(f64x2.abs(a), splat(LITTLE)), f64x2.eq(n, splat(0)))
-  const isExact = v128.and(isNear, f64x2.lt(f64x2.abs(x), splat(REDUCIBLE)))
-  return i64x2.all_true(isExact) ? result : withHost(op, x, result, isExact)
-}
-
-/** The host's results where the kernel's are not exact enough. */
-function withHost(op: Op, x: v128, y: v128, isExact: v128): v128 {
-  if (!i64x2.extract_lane(isExact, 0)) y = f64x2.replace_lane(y, 0, hostCircular(op, f64x2.extract_lane(x, 0)))
-  if (!i64x2.extract_lane(isExact, 1)) y = f64x2.replace_lane(y, 1, hostCircular(op, f64x2.extract_lane(x, 1)))
-  return y
-}
-
-function hostCircular(op: Op, x: f64): f64 {
-  return op == Op.sin ? hostSin(x) : hostCos(x)
-}
-
 @inline function of2(op: Op, x: v128): v128 {
-  if (op == Op.sin || op == Op.cos) return circularOf(op, x)
   if (op == Op.exp) return expOf(x)
   if (op == Op.log) return logOfAny(x)
   if (op == Op.tanh) return tanhOf(x)

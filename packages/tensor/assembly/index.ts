@@ -4,6 +4,7 @@
  * `src/kernels/wasm/` call them.
  */
 export * from './activations'
+export * from './circular'
 export * from './products/attention'
 export * from './products/conv'
 export * from './convert'
