@@ -2,7 +2,7 @@
  * Functions by polynomials, activations and their derivatives over dense runs of float32: four lanes, then the rest one by one with the same vector
  * code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). `wasm/elementwise.ts` calls them.
  */
-import { erf4, exp4, expm14, gauss4, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './parts/math'
+import { areModest4, erf4, exp4, expm14, expOf4, gauss4, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './parts/math'
 
 // Which function a shared loop inlines: compile-time constants, as in `elementwise.ts`.
 const enum Forward {
@@ -26,17 +26,23 @@ const CUBIC: f32 = 0.044715
   return f32x4.mul(f32x4.splat(TWO_SQRT_2_OVER_PI), f32x4.add(x, cube))
 }
 
-@inline function forward(op: Forward, x: v128, p0: v128, p1: v128): v128 {
-  if (op == Forward.exp) return exp4(x)
+/** Functions of one exponential of ±x, which costs less where |x| is modest: most numbers are. */
+@inline function isExponential(op: Forward): bool {
+  return op == Forward.exp || op == Forward.sigmoid || op == Forward.silu
+}
+
+/** `modest`: |x| is at most 87, of an exponential. */
+@inline function forward(op: Forward, modest: bool, x: v128, p0: v128, p1: v128): v128 {
+  if (op == Forward.exp) return expOf4(x, modest)
   if (op == Forward.log) return log4(x)
   if (op == Forward.tanh) return tanh4(x)
-  if (op == Forward.sigmoid) return sigmoid4(x)
+  if (op == Forward.sigmoid) return sigmoid4(x, modest)
   if (op == Forward.erf) return erf4(x)
   if (op == Forward.expm1) return expm14(x)
   if (op == Forward.log1p) return log1p4(x)
   if (op == Forward.leaky_relu) return v128.bitselect(x, f32x4.mul(x, p0), f32x4.gt(x, f32x4.splat(0)))
   if (op == Forward.elu) return v128.bitselect(f32x4.mul(p0, expm14(x)), x, f32x4.le(x, f32x4.splat(0)))
-  if (op == Forward.silu) return f32x4.div(x, f32x4.add(one(), exp4(f32x4.neg(x))))
+  if (op == Forward.silu) return f32x4.div(x, f32x4.add(one(), expOf4(f32x4.neg(x), modest)))
   if (op == Forward.softplus) {
     const t = f32x4.mul(x, p0)
     return v128.bitselect(x, f32x4.div(log1p4(exp4(t)), p0), f32x4.gt(t, p1))
@@ -78,14 +84,27 @@ const CUBIC: f32 = 0.044715
   const a = f32x4.splat(p0)
   const b = f32x4.splat(p1)
   const end = x + (<usize>n << 2)
-  // Two vectors share the constants, which are more than there are registers.
-  for (const pairs = x + (<usize>(n & ~7) << 2); x < pairs; x += 32, out += 32) {
-    const y0 = forward(op, v128.load(x), a, b)
-    const y1 = forward(op, v128.load(x + 16), a, b)
-    v128.store(out, y0)
-    v128.store(out + 16, y1)
+  if (isExponential(op)) {
+    for (const fours = x + (<usize>(n & ~15) << 2); x < fours; x += 64, out += 64) {
+      if (areModest4(v128.load(x), v128.load(x, 16), v128.load(x, 32), v128.load(x, 48))) forwardFour(op, true, x, out, a, b)
+      else forwardFour(op, false, x, out, a, b)
+    }
   }
-  for (; x < end; x += 4, out += 4) f32.store(out, f32x4.extract_lane(forward(op, v128.load32_splat(x), a, b), 0))
+  // Two vectors share the constants, which are more than there are registers.
+  for (const pairs = x + (<usize>(<i32>(end - x) & ~31)); x < pairs; x += 32, out += 32) {
+    const y0 = forward(op, false, v128.load(x), a, b)
+    const y1 = forward(op, false, v128.load(x, 16), a, b)
+    v128.store(out, y0)
+    v128.store(out, y1, 16)
+  }
+  for (; x < end; x += 4, out += 4) f32.store(out, f32x4.extract_lane(forward(op, false, v128.load32_splat(x), a, b), 0))
+}
+
+@inline function forwardFour(op: Forward, modest: bool, x: usize, out: usize, a: v128, b: v128): void {
+  v128.store(out, forward(op, modest, v128.load(x), a, b))
+  v128.store(out, forward(op, modest, v128.load(x, 16), a, b), 16)
+  v128.store(out, forward(op, modest, v128.load(x, 32), a, b), 32)
+  v128.store(out, forward(op, modest, v128.load(x, 48), a, b), 48)
 }
 
 /** @exports f32 */

@@ -1,12 +1,11 @@
 /**
  * Functions of float32 that are computed in double, two lanes at a time, and rounded once: the result is within 0.51 units in the last place, and special
- * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs, remainders (exact). For
- * `wasm/elementwise.ts`.
+ * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, arcs, remainders (exact). `circular.ts` has
+ * the sine, the cosine and the tangent. For `wasm/elementwise.ts`.
  */
 import { join4, upperPair } from './parts/pairs'
 
 const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, power }
-const enum Circular { sin, cos, tan }
 const enum Rest { modulo, fmod, floor_divide }
 
 const LOG2E: f64 = 1.4426950408889634
@@ -188,95 +187,6 @@ const ROUNDER: f64 = 6755399441055744
     const v = f64x2.promote_low_f32x4(v128.load32_splat(x + (<usize>i << 2)))
     f32.store(out + (<usize>i << 2), <f32>f64x2.extract_lane(of2(op, v, y), 0))
   }
-}
-
-/** The host's `Math.sin` and `Math.cos`, for arguments whose reduction needs more than 53 bits. */
-@external('math', 'sin')
-declare function hostSin(x: f64): f64
-@external('math', 'cos')
-declare function hostCos(x: f64): f64
-
-// pi in two parts: the first has 33 bits, so that n · PI_1 is exact for |n| < 2^20.
-const PI_1: f64 = 3.1415926218032836914
-const PI_2: f64 = 3.17865095470563921e-8
-/** From here on the two parts do not suffice. */
-const REDUCIBLE: f32 = 1_000_000
-
-/** The integer next to x, plus ROUNDER: so its lowest bit is the lowest of all. */
-@inline function rounded(x: v128): v128 {
-  return f64x2.add(x, splat(ROUNDER))
-}
-
-/** x − n · pi · share, where share is 1 or 1/2. */
-@inline function remaining(x: v128, n: v128, share: f64): v128 {
-  return f64x2.sub(f64x2.sub(x, f64x2.mul(n, splat(PI_1 * share))), f64x2.mul(n, splat(PI_2 * share)))
-}
-
-/** sin r for |r| ≤ pi / 2, relative error 3 · 10⁻¹¹ (Remez). -0 stays -0. */
-@inline function sinOf(r: v128): v128 {
-  const z = f64x2.mul(r, r)
-  let p = madd(splat(-2.3888698839756071e-8), z, 2.7525372907043854e-6)
-  p = madd(p, z, -1.9840867994984725e-4)
-  p = madd(p, z, 8.3333311070504764e-3)
-  p = madd(p, z, -1.6666666626116087e-1)
-  return f64x2.mul(r, madd(p, z, 1))
-}
-
-/** cos r for |r| ≤ pi / 4. FreeBSD msun `__cosdf`. */
-@inline function cosOf(r: v128): v128 {
-  const z = f64x2.mul(r, r)
-  let p = madd(splat(2.43904487962774090654e-5), z, -1.38867637746099294692e-3)
-  p = madd(p, z, 4.16666233237390631894e-2)
-  p = madd(p, z, -4.99999997251031003120e-1)
-  return madd(p, z, 1)
-}
-
-@inline function circular2(op: Circular, x: v128): v128 {
-  if (op == Circular.sin) {
-    const n = rounded(f64x2.mul(x, splat(1 / PI)))
-    const y = sinOf(remaining(x, f64x2.sub(n, splat(ROUNDER)), 1))
-    return v128.xor(y, i64x2.shl(n, 63)) // odd n: -sin
-  }
-  if (op == Circular.cos) {
-    // x is (n + 1/2) pi + r, so that its cosine is -sin r for even n.
-    const n = rounded(f64x2.sub(f64x2.mul(x, splat(1 / PI)), splat(0.5)))
-    const y = sinOf(remaining(x, f64x2.add(f64x2.sub(n, splat(ROUNDER)), splat(0.5)), 1))
-    return v128.xor(v128.xor(y, splat(-0.0)), i64x2.shl(n, 63))
-  }
-  const n = rounded(f64x2.mul(x, splat(2 / PI)))
-  const r = remaining(x, f64x2.sub(n, splat(ROUNDER)), 0.5)
-  const s = sinOf(r)
-  const c = cosOf(r)
-  const isOdd = i64x2.lt_s(i64x2.shl(n, 63), i64x2.splat(0)) // -cos r / sin r
-  const y = f64x2.div(v128.bitselect(c, s, isOdd), v128.bitselect(s, c, isOdd))
-  return v128.xor(y, v128.and(isOdd, splat(-0.0)))
-}
-
-function hostCircular(op: Circular, x: f64): f32 {
-  return <f32>(op == Circular.sin ? hostSin(x) : op == Circular.cos ? hostCos(x) : hostSin(x) / hostCos(x))
-}
-
-/** y with the host's results where |x| is too large, or NaN. */
-function withHost4(op: Circular, x: v128, y: v128): v128 {
-  const far = v128.not(f32x4.lt(f32x4.abs(x), f32x4.splat(REDUCIBLE)))
-  if (i32x4.extract_lane(far, 0)) y = f32x4.replace_lane(y, 0, hostCircular(op, <f64>f32x4.extract_lane(x, 0)))
-  if (i32x4.extract_lane(far, 1)) y = f32x4.replace_lane(y, 1, hostCircular(op, <f64>f32x4.extract_lane(x, 1)))
-  if (i32x4.extract_lane(far, 2)) y = f32x4.replace_lane(y, 2, hostCircular(op, <f64>f32x4.extract_lane(x, 2)))
-  if (i32x4.extract_lane(far, 3)) y = f32x4.replace_lane(y, 3, hostCircular(op, <f64>f32x4.extract_lane(x, 3)))
-  return y
-}
-
-@inline function circular4(op: Circular, x: v128): v128 {
-  const y = join4(circular2(op, f64x2.promote_low_f32x4(x)), circular2(op, upperPair(x)))
-  return i32x4.all_true(f32x4.lt(f32x4.abs(x), f32x4.splat(REDUCIBLE))) ? y : withHost4(op, x, y)
-}
-
-/** @exports f32 */
-@inline function circular(op: Circular, n: i32, x: usize, out: usize): void {
-  const end = x + (<usize>n << 2)
-  const endOfVectors = x + (<usize>(n & ~3) << 2)
-  for (; x < endOfVectors; x += 16, out += 16) v128.store(out, circular4(op, v128.load(x)))
-  for (; x < end; x += 4, out += 4) f32.store(out, f32x4.extract_lane(circular4(op, v128.load32_splat(x)), 0))
 }
 
 /** Quotients below this have so few bits that their product with a float32 is exact in double. */

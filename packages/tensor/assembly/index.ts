@@ -4,6 +4,7 @@
  * `src/kernels/wasm/` call them.
  */
 export * from './activations'
+export * from './circular'
 export * from './products/attention'
 export * from './products/conv'
 export * from './convert'
@@ -22,6 +23,7 @@ export * from './pool'
 export * from './random'
 export * from './recurrent'
 export * from './rows/rows'
+export * from './rows/running'
 export * from './places/select'
 export * from './rows/softmax'
 export * from './places/sort'

@@ -37,6 +37,26 @@ export const LN2_LOW: f32 = -2.12194440e-4
   return expWithin4(f32x4.pmin(f32x4.pmax(x, splat(-105)), splat(90)))
 }
 
+/** Whether |x| is at most 87 in all lanes of four vectors: their exponentials are normal numbers. NaN is not. */
+@inline export function areModest4(a: v128, b: v128, c: v128, d: v128): bool {
+  // As integers, magnitudes have the order of floats, and NaN is above all.
+  const most = i32x4.max_s(i32x4.max_s(magnitude(a), magnitude(b)), i32x4.max_s(magnitude(c), magnitude(d)))
+  return !v128.any_true(i32x4.gt_s(most, splat(87)))
+}
+
+@inline function magnitude(x: v128): v128 {
+  return v128.and(x, i32x4.splat(0x7fffffff))
+}
+
+/** exp4 where |x| is at most 87, with the same bits: no bounds, and one factor 2^n. */
+@inline export function expModest4(x: v128): v128 {
+  // As in `expWithin4`. The integer is in the low bits of the sum, which the shift below leaves alone.
+  const shifted = f32x4.add(f32x4.mul(x, splat(LOG2E)), splat(ROUNDER))
+  const n = f32x4.sub(shifted, splat(ROUNDER))
+  const r = f32x4.sub(f32x4.sub(x, f32x4.mul(n, splat(LN2_HIGH))), f32x4.mul(n, splat(LN2_LOW)))
+  return f32x4.mul(f32x4.add(expSeries4(r), splat(1)), i32x4.shl(i32x4.add(shifted, i32x4.splat(127)), 23))
+}
+
 /** eˣ for x from -170 to 170, in which 2^n can be built from two normal factors. */
 @inline function expWithin4(x: v128): v128 {
   // Adding 1.5 · 2^23 rounds to an integer, which is then in the low bits of the sum.
@@ -81,6 +101,11 @@ export const LN2_LOW: f32 = -2.12194440e-4
   return v128.bitselect(r, input, v128.or(f32x4.lt(input, splat(Infinity)), f32x4.lt(input, splat(0))))
 }
 
+/** exp4; `modest`: |x| is at most 87. */
+@inline export function expOf4(x: v128, modest: bool): v128 {
+  return modest ? expModest4(x) : exp4(x)
+}
+
 /** Odd, ±1 from |x| = 9.02 on; -0 stays -0. */
 @inline export function tanh4(x: v128): v128 {
   const sign = v128.and(x, i32x4.splat(0x80000000))
@@ -96,9 +121,9 @@ export const LN2_LOW: f32 = -2.12194440e-4
   return v128.or(v128.bitselect(small, large, f32x4.lt(a, splat(0.625))), sign)
 }
 
-/** 1 / (1 + exp(-x)), as PyTorch: zero below -88.73. */
-@inline export function sigmoid4(x: v128): v128 {
-  return f32x4.div(splat(1), f32x4.add(splat(1), exp4(f32x4.neg(x))))
+/** 1 / (1 + exp(-x)), as PyTorch: zero below -88.73. `modest`: |x| is at most 87. */
+@inline export function sigmoid4(x: v128, modest: bool = false): v128 {
+  return f32x4.div(splat(1), f32x4.add(splat(1), expOf4(f32x4.neg(x), modest)))
 }
 
 /** eˣ − 1, as 2^n times the series plus 2^n − 1. -0 stays -0. */

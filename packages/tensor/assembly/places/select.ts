@@ -55,6 +55,18 @@ const enum Op { eq, ne, lt, le }
   }
 }
 
+/** Four elements at byte `at` of the row. */
+@inline function chooseFour<T>(chosen: v128, at: usize, a: usize, aStep: i32, x: v128, b: usize, bStep: i32, y: v128, out: usize): void {
+  if (sizeof<T>() == 4) {
+    v128.store(out + at, v128.bitselect(aStep ? v128.load(a + at) : x, bStep ? v128.load(b + at) : y, chosen))
+    return
+  }
+  const low = v128.shuffle<i32>(chosen, chosen, 0, 0, 1, 1)
+  const high = v128.shuffle<i32>(chosen, chosen, 2, 2, 3, 3)
+  v128.store(out + at, v128.bitselect(aStep ? v128.load(a + at) : x, bStep ? v128.load(b + at) : y, low))
+  v128.store(out + at, v128.bitselect(aStep ? v128.load(a + at, 16) : x, bStep ? v128.load(b + at, 16) : y, high), 16)
+}
+
 /** out = cond ? a : b by their bits, out dense. cond's step is 1. @exports where: 32 64 */
 @inline function whereRows<T>(
   rows: i32, n: i32, cond: usize, condRow: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize,
@@ -64,17 +76,15 @@ const enum Op { eq, ne, lt, le }
     const x = v128.splat<T>(load<T>(a))
     const y = v128.splat<T>(load<T>(b))
     let i = 0
-    for (; i < (n & ~3); i += 4) {
+    for (; i < (n & ~15); i += 16) {
       const at = <usize>i * sizeof<T>()
-      const chosen = i32x4.ne(i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(cond + i))), i32x4.splat(0))
-      if (sizeof<T>() == 4) {
-        v128.store(out + at, v128.bitselect(aStep ? v128.load(a + at) : x, bStep ? v128.load(b + at) : y, chosen))
-      } else {
-        const low = v128.shuffle<i32>(chosen, chosen, 0, 0, 1, 1)
-        const high = v128.shuffle<i32>(chosen, chosen, 2, 2, 3, 3)
-        v128.store(out + at, v128.bitselect(aStep ? v128.load(a + at) : x, bStep ? v128.load(b + at) : y, low))
-        v128.store(out + at, v128.bitselect(aStep ? v128.load(a + at, 16) : x, bStep ? v128.load(b + at, 16) : y, high), 16)
-      }
+      const bytes = i8x16.gt_u(v128.load(cond + i), i8x16.splat(0))
+      const low = i16x8.extend_low_i8x16_s(bytes)
+      const high = i16x8.extend_high_i8x16_s(bytes)
+      chooseFour<T>(i32x4.extend_low_i16x8_s(low), at, a, aStep, x, b, bStep, y, out)
+      chooseFour<T>(i32x4.extend_high_i16x8_s(low), at + 4 * sizeof<T>(), a, aStep, x, b, bStep, y, out)
+      chooseFour<T>(i32x4.extend_low_i16x8_s(high), at + 8 * sizeof<T>(), a, aStep, x, b, bStep, y, out)
+      chooseFour<T>(i32x4.extend_high_i16x8_s(high), at + 12 * sizeof<T>(), a, aStep, x, b, bStep, y, out)
     }
     for (; i < n; i++) {
       const at = <usize>i * sizeof<T>()

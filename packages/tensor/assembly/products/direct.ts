@@ -194,6 +194,88 @@ function cut<T>(
   for (let c: usize = 0; c < WIDTH / sizeof<T>(); c++) copyRow(out + c * plane, half + c * row, bytes)
 }
 
+/** `vectors` of neighbouring places of one channel, 4 or 1; of 0 a single place. As `lines`. */
+@inline function line<T>(vectors: i32, k: i32, w: usize, offsets: usize, image: usize, out: usize, bias: usize, first: bool): void {
+  if (vectors == 0) {
+    let sum = first ? <T>0 : load<T>(out)
+    for (let p: usize = 0; p < <usize>k; p++) sum += load<T>(image + <usize>load<u32>(offsets + (p << 2))) * load<T>(w + p * sizeof<T>())
+    store<T>(out, bias != 0 ? sum + load<T>(bias) : sum)
+    return
+  }
+  let s0 = v128.splat<T>(0)
+  let s1 = s0
+  let s2 = s0
+  let s3 = s0
+  if (!first) {
+    s0 = v128.load(out)
+    if (vectors == 4) {
+      s1 = v128.load(out, 16)
+      s2 = v128.load(out, 32)
+      s3 = v128.load(out, 48)
+    }
+  }
+  for (let p = 0; p < k; p++) {
+    const at = image + <usize>load<u32>(offsets)
+    const factor = v128.load_splat<T>(w)
+    s0 = v128.add<T>(s0, v128.mul<T>(v128.load(at), factor))
+    if (vectors == 4) {
+      s1 = v128.add<T>(s1, v128.mul<T>(v128.load(at, 16), factor))
+      s2 = v128.add<T>(s2, v128.mul<T>(v128.load(at, 32), factor))
+      s3 = v128.add<T>(s3, v128.mul<T>(v128.load(at, 48), factor))
+    }
+    offsets += 4
+    w += sizeof<T>()
+  }
+  if (bias != 0) {
+    const y = v128.load_splat<T>(bias)
+    s0 = v128.add<T>(s0, y)
+    s1 = v128.add<T>(s1, y)
+    s2 = v128.add<T>(s2, y)
+    s3 = v128.add<T>(s3, y)
+  }
+  v128.store(out, s0)
+  if (vectors == 4) {
+    v128.store(out, s1, 16)
+    v128.store(out, s2, 32)
+    v128.store(out, s3, 48)
+  }
+}
+
+/**
+ * The same as `direct` for few channels, of which a tile would hold too many: lanes are neighbouring places, channels go one by one. `w` are the weights [m, k],
+ * rows `wRow` apart; `bias` has m elements, or is 0.
+ * @exports lines: f32 f64
+ */
+@inline function linesOf<T>(
+  m: i32, k: i32, w: usize, wRow: usize, offsets: usize, image: usize, imageRow: usize, rows: i32, cols: i32,
+  out: usize, plane: usize, bias: usize, first: bool,
+): void {
+  const lanes = <i32>(16 / sizeof<T>())
+  for (let c = 0; c < m; c++) {
+    let from = image
+    let to = out
+    for (let y = 0; y < rows; y++) {
+      let x = 0
+      for (; x + 4 * lanes <= cols; x += 4 * lanes) {
+        line<T>(4, k, w, offsets, from + <usize>x * sizeof<T>(), to, bias, first)
+        to += 64
+      }
+      for (; x + lanes <= cols; x += lanes) {
+        line<T>(1, k, w, offsets, from + <usize>x * sizeof<T>(), to, bias, first)
+        to += 16
+      }
+      for (; x < cols; x++) {
+        line<T>(0, k, w, offsets, from + <usize>x * sizeof<T>(), to, bias, first)
+        to += sizeof<T>()
+      }
+      from += imageRow
+    }
+    w += wRow
+    out += plane
+    if (bias != 0) bias += sizeof<T>()
+  }
+}
+
 /**
  * out [k, n] (+)= Σ over rows × cols places of image[place + offset of k] · b[place, n], for one panel of at most WIDTH bytes of columns. `tile`: 128 bytes of
  * scratch. @exports direct_weight: f32 f64

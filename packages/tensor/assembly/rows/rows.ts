@@ -68,6 +68,15 @@ const enum Columns { sum_columns, prod_columns }
 /** out [rows] in x's dtype. @exports f32 f64 i32 */
 @inline function foldRows<T>(op: Rows, rows: i32, k: i32, x: usize, out: usize): void {
   const products = op == Rows.prod_rows
+  if (isFloat<T>() && k < 8) {
+    // No whole group: one by one from the start, with the same bits.
+    for (const end = out + <usize>rows * sizeof<T>(); out < end; out += sizeof<T>()) {
+      let total: f64 = products ? 1 : 0
+      for (const next = x + <usize>k * sizeof<T>(); x < next; x += sizeof<T>()) total = products ? total * <f64>load<T>(x) : total + <f64>load<T>(x)
+      store<T>(out, <T>total)
+    }
+    return
+  }
   for (let r = 0; r < rows; r++) {
     store<T>(out, isFloat<T>() ? <T>foldRow<T>(products, false, k, x, 0) : <T>foldInts(products, k, x))
     x += <usize>k * sizeof<T>()
@@ -178,66 +187,5 @@ const enum Columns { sum_columns, prod_columns }
       f64.store(squares + at, f64.load(squares + at) + d * d)
     }
     x += row
-  }
-}
-
-/**
- * The derivative of each row's product by each factor: out = g · Π of the others, those to the left times those to the right, so that factors may be 0.
- * g [rows]; `left` is scratch of [4, k] doubles. Four rows side by side, since each product waits for the last one.
- */
-export function prod_backward_rows_f32(rows: i32, k: i32, g: usize, x: usize, out: usize, left: usize): void {
-  const all = <usize>k << 2
-  let r = 0
-  for (; r + 4 <= rows; r += 4) {
-    othersOfRows(4, k, g, x, out, left)
-    g += 16
-    x += 4 * all
-    out += 4 * all
-  }
-  for (; r < rows; r++) {
-    othersOfRows(1, k, g, x, out, left)
-    g += 4
-    x += all
-    out += all
-  }
-}
-
-@inline function othersOfRows(rows: i32, k: i32, g: usize, x: usize, out: usize, left: usize): void {
-  const row = <usize>k << 2
-  let p0: f64 = 1
-  let p1: f64 = 1
-  let p2: f64 = 1
-  let p3: f64 = 1
-  for (let i: usize = 0, to = left; i < row; i += 4, to += rows << 3) {
-    f64.store(to, p0)
-    p0 *= <f64>f32.load(x + i)
-    if (rows == 4) {
-      f64.store(to, p1, 8)
-      f64.store(to, p2, 16)
-      f64.store(to, p3, 24)
-      p1 *= <f64>f32.load(x + row + i)
-      p2 *= <f64>f32.load(x + 2 * row + i)
-      p3 *= <f64>f32.load(x + 3 * row + i)
-    }
-  }
-  p0 = <f64>f32.load(g)
-  if (rows == 4) {
-    p1 = <f64>f32.load(g, 4)
-    p2 = <f64>f32.load(g, 8)
-    p3 = <f64>f32.load(g, 12)
-  }
-  for (let i = row, from = left + <usize>k * (rows << 3); i > 0; ) {
-    i -= 4
-    from -= rows << 3
-    f32.store(out + i, <f32>(f64.load(from) * p0))
-    p0 *= <f64>f32.load(x + i)
-    if (rows == 4) {
-      f32.store(out + row + i, <f32>(f64.load(from, 8) * p1))
-      f32.store(out + 2 * row + i, <f32>(f64.load(from, 16) * p2))
-      f32.store(out + 3 * row + i, <f32>(f64.load(from, 24) * p3))
-      p1 *= <f64>f32.load(x + row + i)
-      p2 *= <f64>f32.load(x + 2 * row + i)
-      p3 *= <f64>f32.load(x + 3 * row + i)
-    }
   }
 }

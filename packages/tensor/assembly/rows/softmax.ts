@@ -28,6 +28,22 @@ const LIFT = 64
   const groups = <usize>(k & ~7) << 2
   const all = <usize>k << 2
   let i: usize = 0
+  for (const twice = groups & ~63; i < twice; i += 64) {
+    const at = x + i
+    const to = out + i
+    const a = falling4(lift, f32x4.sub(v128.load(at), m))
+    if (writes) v128.store(to, a)
+    const b = falling4(lift, f32x4.sub(v128.load(at, 16), m))
+    if (writes) v128.store(to, b, 16)
+    const c = falling4(lift, f32x4.sub(v128.load(at, 32), m))
+    if (writes) v128.store(to, c, 32)
+    const d = falling4(lift, f32x4.sub(v128.load(at, 48), m))
+    if (writes) v128.store(to, d, 48)
+    const sum = f32x4.add(a, b)
+    const next = f32x4.add(c, d)
+    s0 = f64x2.add(f64x2.add(s0, f64x2.promote_low_f32x4(sum)), f64x2.promote_low_f32x4(next))
+    s1 = f64x2.add(f64x2.add(s1, upperPair(sum)), upperPair(next))
+  }
   for (; i < groups; i += 32) {
     const a = falling4(lift, f32x4.sub(v128.load(x + i), m))
     const b = falling4(lift, f32x4.sub(v128.load(x + i, 16), m))

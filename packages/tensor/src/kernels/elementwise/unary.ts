@@ -21,8 +21,8 @@ export const UNARY = {
     simd: { float32: 'sqrt_f32', float64: 'sqrt_f64' },
     gpujs: 'return Math.sqrt(v);',
   },
-  sin: { js: (x) => Math.sin(x), wasm: 'sin_f32', gpujs: 'return Math.sin(v);' },
-  cos: { js: (x) => Math.cos(x), wasm: 'cos_f32', gpujs: 'return Math.cos(v);' },
+  sin: { js: (x) => Math.sin(x), wasm: 'sin_f32', wasm64: 'sin_f64', gpujs: 'return Math.sin(v);' },
+  cos: { js: (x) => Math.cos(x), wasm: 'cos_f32', wasm64: 'cos_f64', gpujs: 'return Math.cos(v);' },
   tanh: { js: (x) => Math.tanh(x), wasm: 'tanh_f32', wasm64: 'tanh_f64', gpujs: 'return Math.tanh(v);' },
   sigmoid: { js: (x) => 1 / (1 + Math.exp(-x)), wasm: 'sigmoid_f32', wasm64: 'sigmoid_f64', gpujs: 'return 1 / (1 + Math.exp(-v));' },
   relu: {

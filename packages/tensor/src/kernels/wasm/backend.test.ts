@@ -24,6 +24,7 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'variance',
   'classLoss',
   'classLossBackward',
+  'cumprodBackward',
   ...OPS.grad,
   ...OPS.gradRows,
   'conv2d',

@@ -27,6 +27,7 @@ import * as extremes from './rows/extremes.js'
 import * as norm from './rows/norm.js'
 import * as probabilities from './rows/probabilities.js'
 import * as rows from './rows/rows.js'
+import * as running from './rows/running.js'
 import * as statistics from './rows/statistics.js'
 
 const FILES = [
@@ -36,6 +37,7 @@ const FILES = [
   indexed,
   random,
   rows,
+  running,
   extremes,
   sorting,
   probabilities,

@@ -159,6 +159,8 @@ test.each([
   ['log', 2, Math.log],
   ['tanh', 3, Math.tanh],
   ['sigmoid', 3, (x: number) => 1 / (1 + Math.exp(-x))],
+  ['sin', 2, Math.sin],
+  ['cos', 2, Math.cos],
 ] as const)(`NUM-4 %s of float64 is within %d ulp of Math (seed ${SEED})`, (op, bound, definition) => {
   const kernel = kernels[op].float64
   if ('unsupported' in kernel) throw new Error(kernel.unsupported)
@@ -253,6 +255,9 @@ describe('BITS: a value does not depend on how many there are', () => {
   test(`BITS-1 element-wise functions, one by one and all at once (seed ${SEED})`, () => {
     const random = randoms(SEED + 1)
     const x = Float32Array.from({ length: 3 * SIMD_FROM + 3 }, () => (random() - 0.3) * 20)
+    // Exponentials of 16 numbers have other code where all of them lie from -87 to 87.
+    x.set([87, -87, 87.00001, -87.00001, 88.8, -90, -104, 0, -0, 1e-40, Number.NaN, Infinity, -Infinity], 2 * SIMD_FROM)
+    x.set([87, -87, 86.99999, -86.99999, 0, -0, 1e-40], SIMD_FROM)
     for (const op of [
       ...(['expm1', 'log1p', 'erf', 'rsqrt', 'silu', 'gelu', 'softplus', 'elu'] as const),
       ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow'] as const),
@@ -273,8 +278,11 @@ describe('BITS: a value does not depend on how many there are', () => {
       run(op, x, all)
       for (let i = 0; i < x.length; i++) run(op, x, single, 1, i)
       for (let i = 0; i < x.length; i += 41) run(op, x, some, Math.min(41, x.length - i), i)
-      expect(Buffer.from(single.buffer).equals(Buffer.from(all.buffer))).toBe(true)
-      expect(Buffer.from(some.buffer).equals(Buffer.from(all.buffer))).toBe(true)
+      // Bits of NaN say nothing.
+      for (const other of [single, some]) {
+        const at = all.findIndex((v, i) => !Object.is(v, other[i]))
+        expect(at < 0 ? null : [op, x[at], all[at], other[at]]).toBeNull()
+      }
     }
   })
 

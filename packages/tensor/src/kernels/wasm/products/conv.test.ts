@@ -39,6 +39,10 @@ const CASES: readonly ConvGeometry[] = [
   geometry([1, 3, 17, 19, 9, 3, 3], 1, 2, 2),
   geometry([1, 2, 6, 7, 3, 2, 2], 1, 3, 1),
   geometry([1, 3, 30, 31, 2, 5, 5], 3, 2, 2),
+  // Few channels, whose lanes are places, with more window elements than one call takes; of the result and of the image.
+  geometry([2, 120, 6, 23, 3, 3, 3], 1, 1, 1),
+  geometry([2, 2, 6, 23, 240, 3, 3], 1, 1, 1),
+  geometry([1, 4, 9, 19, 130, 3, 3], 1, 0, 1, 2),
   // Narrow results, and a 1 × 1 window.
   geometry([2, 5, 90, 4, 7, 3, 3], 1, 0, 1),
   geometry([2, 12, 20, 20, 11, 1, 1], 1, 0, 1),

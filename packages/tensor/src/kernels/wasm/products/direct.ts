@@ -21,6 +21,9 @@ type Image = readonly [offsets: number, image: number, imageRow: number, rows: n
 type Direct = (
   ...args: [m: number, k: number, b: number, ...Image, out: number, plane: number, bias: number, first: number, tile: number, part: number]
 ) => void
+type Lines = (
+  ...args: [m: number, k: number, w: number, wRow: number, ...Image, out: number, plane: number, bias: number, first: number]
+) => void
 type DirectWeight = (...args: [k: number, n: number, ...Image, b: number, out: number, outRow: number, first: number, tile: number]) => void
 declare module '../calls/instance.js' {
   interface KernelExports {
@@ -28,6 +31,8 @@ declare module '../calls/instance.js' {
     readonly planes_f64: Planes
     readonly direct_f32: Direct
     readonly direct_f64: Direct
+    readonly lines_f32: Lines
+    readonly lines_f64: Lines
     readonly direct_weight_f32: DirectWeight
     readonly direct_weight_f64: DirectWeight
   }
@@ -147,6 +152,7 @@ export function direct(
   const { kernels } = instance
   const { packB } = instance.products[bytes]
   const tiles = bytes === 4 ? kernels.direct_f32 : kernels.direct_f64
+  const lines = bytes === 4 ? kernels.lines_f32 : kernels.lines_f64
   const copy = isInput ? gradientCopy(g) : imageCopy(g)
   const { channels, outCols } = copy
   const m = (isInput ? g.c : g.o) / g.groups
@@ -156,6 +162,8 @@ export function direct(
   const plane = copy.outRows * outCols * bytes
   const width = PANEL_BYTES / bytes
   const panels = Math.ceil(m / width) * PANEL_BYTES
+  // A tile would compute twice as many channels as there are, or more.
+  const isNarrow = 2 * m <= width
   const work = g.groups * m * k * copy.outRows * outCols
   // Images are independent; none of them may be staged.
   const copyBytes = align(elementsOf(copy) * bytes)
@@ -166,7 +174,7 @@ export function direct(
     [from, weight, bias, out],
     shares ? instance.threads * own : own,
     k * 4,
-    g.groups * k * panels,
+    isNarrow ? 0 : g.groups * k * panels,
     g.groups * panels,
     isInput ? g.groups * m * k * bytes : 0,
   ) as [number, number, number, number, number]
@@ -174,7 +182,7 @@ export function direct(
   const weights = weight.read(0)
   if (isInput) turnWeights(instance, bytes, g, weights, turned)
   const matrices = isInput ? turned : weights
-  for (let group = 0; group < g.groups; group++) {
+  for (let group = 0; group < g.groups && !isNarrow; group++) {
     for (let p = 0; p < k; p += depth) {
       packB(Math.min(depth, k - p), m, matrices + (group * m * k + p) * bytes, bytes, k * bytes, packed + (group * k + p) * panels)
     }
@@ -197,8 +205,14 @@ export function direct(
           for (let i = 0; i < m; i += atOnce) {
             const mc = Math.min(atOnce, m - i)
             const added = bias !== null && p + kc === k ? biases + group * panels + i * bytes : 0
-            const b = packed + (group * k + p) * panels + i * kc * bytes
-            tiles(mc, kc, b, offsets + p * 4, at, imageRow, rows, cols, to + i * plane, plane, added, p === 0 ? 1 : 0, tile, part)
+            const first = p === 0 ? 1 : 0
+            if (isNarrow) {
+              const w = matrices + (group * m * k + p) * bytes
+              lines(mc, kc, w, k * bytes, offsets + p * 4, at, imageRow, rows, cols, to, plane, added, first)
+            } else {
+              const b = packed + (group * k + p) * panels + i * kc * bytes
+              tiles(mc, kc, b, offsets + p * 4, at, imageRow, rows, cols, to + i * plane, plane, added, first, tile, part)
+            }
             worked(mc * kc * rows * cols)
           }
         }

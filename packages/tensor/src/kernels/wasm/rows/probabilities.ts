@@ -37,7 +37,7 @@ const UNIT = 16_384
  * Runs `kernel` on the fibres of dense operands [outer, k, inner] as rows, the last operand being the output: where they lie if that is possible,
  * otherwise staged, gathered if need be.
  */
-function runFibres(
+export function runFibres(
   lazy: LazyInstance,
   operands: readonly Operand[],
   [outer, k, inner]: readonly [number, number, number],

@@ -4,11 +4,10 @@
  */
 import { allocate, type DType } from '../../../values/dtype.js'
 import { join, joinProducts } from '../../js/sum.js'
-import type { GradRows, Rows } from '../../table/operands.js'
+import type { Rows } from '../../table/operands.js'
 import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
 import { by, byInput, loopsOf, type OwnCells } from '../calls/own.js'
 import { workedElements } from '../calls/pause.js'
-import { Staged } from '../calls/staged.js'
 import { type Elements, SLICE, stage, unstage, viewOf } from '../calls/strided.js'
 
 export type RowsExport = (rows: number, k: number, x: number, out: number) => void
@@ -21,9 +20,7 @@ declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`${Fold}_rows_${Suffix}`, RowsExport>>,
       Readonly<Record<`${Fold}_groups_${'f32' | 'f64'}`, GroupsExport>>,
-      Readonly<Record<`${Fold}_columns_${Suffix}`, ColumnsExport>> {
-    readonly prod_backward_rows_f32: (rows: number, k: number, g: number, x: number, out: number, left: number) => void
-  }
+      Readonly<Record<`${Fold}_columns_${Suffix}`, ColumnsExport>> {}
 }
 
 /** Elements that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
@@ -181,31 +178,7 @@ const folds = (lazy: LazyInstance, op: Fold) =>
     int32: fold(lazy, op, 'int32', 'i32'),
   })
 
-/** Along rows, in kernels.wasm; down columns, and for few elements, by the loop, with the same bits. */
-const prodBackward = (lazy: LazyInstance): GradRows => {
-  const loop = loopsOf('prodBackward').float32 as GradRows
-  return (g, x, out, outer, k, inner) => {
-    if (inner > 1 || outer * k < SIMD_FROM) {
-      loop(g, x, out, outer, k, inner)
-      return
-    }
-    const instance = lazy.get()
-    // Four rows go side by side, but for long ones, whose scratch would be large.
-    const side = k <= SLICE && outer >= 4 ? 4 : 1
-    const atOnce = Math.min(outer, Math.max(side, Math.floor(CHUNK / k / 4) * 4))
-    const [grads, xs, outs] = [new Staged(instance, g, atOnce), new Staged(instance, x, atOnce * k), new Staged(instance, out, atOnce * k)]
-    const [left] = Staged.begin(instance, [grads, xs, outs], side * k * 8) as [number]
-    for (let part = 0, row = 0; row < outer; part++, row += atOnce) {
-      const rows = Math.min(atOnce, outer - row)
-      instance.kernels.prod_backward_rows_f32(rows, k, grads.read(part), xs.read(part), outs.at(part), left)
-      outs.written(part)
-      workedElements(rows * k)
-    }
-  }
-}
-
 export const cells = (instance: LazyInstance): OwnCells => ({
   sum: folds(instance, 'sum'),
   prod: folds(instance, 'prod'),
-  prodBackward: by(byInput, { float32: prodBackward(instance) }),
 })
