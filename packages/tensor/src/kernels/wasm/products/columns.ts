@@ -39,7 +39,14 @@ export function equalRows(all: number, most: number): number {
 }
 
 /** conv2dInput. */
-export function inputByColumns(instance: WasmInstance, bytes: 4 | 8, g: ConvGeometry, images: Staged, weights: Staged, grads: Staged): void {
+export function inputByColumns(
+  instance: WasmInstance,
+  bytes: 4 | 8,
+  g: ConvGeometry,
+  images: Staged,
+  weights: Staged,
+  grads: Staged,
+): void {
   const { kernels } = instance
   const [cg, og] = [g.c / g.groups, g.o / g.groups]
   const k = cg * g.kh * g.kw

@@ -88,7 +88,8 @@ export function byLibrary(
   const [part, whole] = [high * g.kw * bytes, g.kh * g.kw * bytes]
   const tapsOf = taps === 1 ? weightAt : tapsAt
   if (taps > 1 && !isWeight) {
-    for (let t = 0; t < taps; t++) move(g.o * cg, part / bytes, weightAt + t * part, whole, bytes, tapsAt + t * tapSize * bytes, part, bytes)
+    for (let t = 0; t < taps; t++)
+      move(g.o * cg, part / bytes, weightAt + t * part, whole, bytes, tapsAt + t * tapSize * bytes, part, bytes)
   }
 
   for (let n = 0; n < g.n; n++) {

@@ -4,9 +4,12 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { Heap } from '../../../heap/heap.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import { verifyHeap } from '../../../heap/verify.js'
-import { memoryScope, rand } from '../../../index.js'
+import { memoryScope, rand, zeros } from '../../../index.js'
+import type { Matmul } from '../../table/operands.js'
+import { createWasmBackend } from '../backend.js'
 import { installKernelPause } from '../calls/pause.js'
 import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
 import { deaths } from './deaths.fixture.js'
@@ -143,6 +146,59 @@ test(`10 rounds of helpers and workers that are terminated in the middle of kern
   const { helpersEnded, workersEnded } = await deaths({ rounds: 10, seed })
   expect([helpersEnded, workersEnded].every((count) => count > 0)).toBe(true)
 }, 120_000)
+
+test('all instances of the kernels in a thread have the same helpers', async () => {
+  const started: Worker[] = []
+  const also = withThreadLimits({ onStart: (worker) => started.push(worker) })
+  await withHelpers(3)
+  const [a, b, out] = [rand([300, 300]), rand([300, 300]), zeros([300, 300])]
+  const other = createWasmBackend(threadHeap).kernels.matmul.float32 as Matmul
+  const { helped } = helperCounts()
+  for (let round = 0; round < 1000 && helperCounts().helped === helped; round++) other(a, b, out)
+  expect([started.length, helperCounts().ready, helperCounts().helped > helped]).toEqual([2, 2, true])
+  expect(out.dataSync()).toEqual(a.matmul(b).dataSync())
+  also()
+})
+
+test('a helper that cannot start leaves its place to another thread', async () => {
+  const handle = threadHeap().handle()!
+  const another = Heap.attach(handle)
+  const warned = once(process, 'warning')
+  const also = withThreadLimits({
+    cores: 3,
+    onStart: (worker) => {
+      // As a thread that throws before it begins: the error comes before the end.
+      worker.once('exit', () => worker.emit('error', new Error('no memory')))
+      void worker.terminate()
+    },
+  })
+  setComputeThreads(2)
+  memoryScope(() => zeros([300, 300]).exp())
+  expect(another.claimHelpers(2, 2)).toBe(1)
+  expect(((await warned) as [Error])[0].message).toContain('no memory')
+  memoryScope(() => zeros([300, 300]).exp())
+  expect(another.claimHelpers(2, 2)).toBe(2)
+  another.claimHelpers(0, 2)
+  also()
+})
+
+test('a thread that Node refuses at once leaves its place, too', async () => {
+  const another = Heap.attach(threadHeap().handle()!)
+  const warned = once(process, 'warning')
+  const also = withThreadLimits({
+    cores: 3,
+    onStart: (worker) => {
+      void worker.terminate()
+      throw new Error('no thread')
+    },
+  })
+  setComputeThreads(3)
+  memoryScope(() => zeros([300, 300]).exp())
+  expect(((await warned) as [Error])[0].message).toContain('no thread')
+  expect(another.claimHelpers(2, 2)).toBe(2)
+  another.claimHelpers(0, 2)
+  also()
+})
 
 test('helpers do not keep a process alive', () => {
   const path = fileURLToPath(new URL('./lets-go.fixture.js', import.meta.url))
