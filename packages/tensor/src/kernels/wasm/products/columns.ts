@@ -6,7 +6,7 @@
  */
 import type { ConvGeometry } from '../../table/neural.js'
 import type { Matrix } from '../calls/external.js'
-import type { WasmInstance, Window } from '../calls/instance.js'
+import { align, type WasmInstance, type Window } from '../calls/instance.js'
 import { worked } from '../calls/pause.js'
 import { Staged } from '../calls/staged.js'
 import { product, productScratch } from './products.js'
@@ -52,22 +52,26 @@ export function inputByColumns(
   const k = cg * g.kh * g.kw
   const plane = g.oh * g.ow
   const rows = equalRows(g.oh, Math.floor(COLUMNS / (k * g.ow)))
-  const [colAt, scratch] = Staged.begin(
-    instance,
-    [images, grads, weights],
-    k * rows * g.ow * bytes,
-    productScratch(k, rows * g.ow, og, bytes, bytes),
-  ) as [number, number]
+  // Images are independent; none of them may be staged.
+  const columnBytes = align(k * rows * g.ow * bytes)
+  const [own, work] = [columnBytes + align(productScratch(k, rows * g.ow, og, bytes, bytes)), g.o * k * plane]
+  const shares = g.n > 1 && images.isDirect && grads.isDirect && instance.external === null && instance.shares(g.n * work, own)
+  const [scratch, zeroAt] = Staged.begin(instance, [images, grads, weights], shares ? instance.threads * own : own, bytes) as [
+    number,
+    number,
+  ]
   const memory = bytes === 4 ? instance.f32 : instance.f64
   const col2im = bytes === 4 ? kernels.col2im_f32 : kernels.col2im_f64
+  const move = bytes === 4 ? kernels.move_32 : kernels.move_64
   const window = windowOf(g)
   const weightAt = weights.read(0)
+  memory[zeroAt / bytes] = 0
   /** A matrix whose rows and columns lie so many elements apart. */
   const matrix = (pointer: number, row: number, col: number): Matrix => ({ pointer, row: row * bytes, col: col * bytes })
 
-  for (let n = 0; n < g.n; n++) {
+  const one = (n: number, colAt: number): void => {
     const [imageAt, gradAt] = [images.at(n), grads.read(n)]
-    memory.fill(0, imageAt / bytes, imageAt / bytes + g.c * g.h * g.w)
+    move(1, g.c * g.h * g.w, zeroAt, 0, 0, imageAt, 0, bytes)
     for (let group = 0; group < g.groups; group++) {
       const x = imageAt + group * cg * g.h * g.w * bytes
       const y = gradAt + group * og * plane * bytes
@@ -77,11 +81,16 @@ export function inputByColumns(
         const oy0 = Math.max(0, oy1 - rows)
         const block = (oy1 - oy0) * g.ow
         const from = y + oy0 * g.ow * bytes
-        product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(from, plane, 1), colAt, block * bytes, scratch)
+        product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(from, plane, 1), colAt, block * bytes, colAt + columnBytes)
         col2im(cg, ...window, oy0, oy1, g.ow, x, colAt)
         worked(k * block * WORK_PER_COLUMN_ELEMENT)
       }
     }
-    images.written(n)
   }
+  if (shares) instance.share(g.n, work, one, scratch, { at: scratch + own, stride: own })
+  else
+    for (let n = 0; n < g.n; n++) {
+      one(n, scratch)
+      images.written(n)
+    }
 }
