@@ -97,6 +97,12 @@ test.each([
   expect(openblasCore(new Set(flags.split(' ')))).toBe(core)
 })
 
+/** Of a test: sizes, and what is not 1 or float32. */
+interface Convolution extends Readonly<Record<'n' | 'c' | 'h' | 'w' | 'o' | 'kh' | 'kw' | 'stride' | 'pad' | 'groups', number>> {
+  readonly dil?: number
+  readonly dtype?: 'float32' | 'float64'
+}
+
 describeHere('with the library of this machine', () => {
   const seed = 35
   const generator = xoroshiro128plus(seed)
@@ -146,7 +152,7 @@ describeHere('with the library of this machine', () => {
   })
 
   // Products large enough for the library; strides, paddings, groups, a 1 × 1 window, one output row a block.
-  test.each([
+  test.each<Convolution>([
     { n: 2, c: 8, h: 20, w: 20, o: 12, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
     { n: 2, c: 6, h: 33, w: 31, o: 8, kh: 5, kw: 3, stride: 2, pad: 2, groups: 2 },
     { n: 1, c: 32, h: 18, w: 18, o: 24, kh: 1, kw: 1, stride: 1, pad: 0, groups: 1 },
@@ -155,19 +161,16 @@ describeHere('with the library of this machine', () => {
     { n: 3, c: 32, h: 40, w: 40, o: 64, kh: 3, kw: 2, stride: 1, pad: 2, groups: 2, dil: 2 },
     { n: 3, c: 1, h: 28, w: 28, o: 16, kh: 5, kw: 5, stride: 1, pad: 0, groups: 1 },
     { n: 1, c: 256, h: 6, w: 6, o: 256, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
+    { n: 2, c: 16, h: 14, w: 14, o: 20, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1, dtype: 'float64' },
   ])(
     'CONV convolutions and their gradients are those of wasm, but for rounding: %j',
-    ({ n, c, h, w, o, kh, kw, stride, pad, groups, dil = 1 }) => {
+    ({ n, c, h, w, o, kh, kw, stride, pad, groups, dil = 1, dtype = 'float32' }) => {
       const extent = (size: number, window: number) => Math.floor((size + 2 * pad - (window - 1) * dil - 1) / stride) + 1
       const [oh, ow] = [extent(h, kh), extent(w, kw)]
       const g = { n, c, h, w, o, kh, kw, oh, ow, strideH: stride, strideW: stride, padH: pad, padW: pad, dilH: dil, dilW: dil, groups }
       const shapes = { x: [n, c, h, w], weight: [o, c / groups, kh, kw], y: [n, o, oh, ow] }
-      const [x, weight, y, bias] = [
-        random(shapes.x, 'float32'),
-        random(shapes.weight, 'float32'),
-        random(shapes.y, 'float32'),
-        random([o], 'float32'),
-      ]
+      const of = (shape: readonly number[]) => random(shape, dtype)
+      const [x, weight, y, bias] = [of(shapes.x), of(shapes.weight), of(shapes.y), of([o])]
       const calls: [op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: readonly number[], bias: Tensor | null][] =
         [
           ['conv2d', x, weight, shapes.y, bias],
@@ -175,20 +178,27 @@ describeHere('with the library of this machine', () => {
           ['conv2dWeight', x, y, shapes.weight, null],
         ]
       let products = 0
-      const counting: Blas['sgemm'] = (...args) => {
-        products++
-        blas!.sgemm(...args)
-      }
-      const [by, right] = [createBlasBackend(threadHeap, { ...blas!, sgemm: counting }), createWasmBackend(threadHeap)]
+      const counting =
+        (gemm: Blas['sgemm']): Blas['sgemm'] =>
+        (...args) => {
+          products++
+          gemm(...args)
+        }
+      const counted = { ...blas!, sgemm: counting(blas!.sgemm), dgemm: counting(blas!.dgemm) }
+      const [by, right] = [createBlasBackend(threadHeap, counted), createWasmBackend(threadHeap)]
       for (const [op, a, b, shape, withBias] of calls) {
         const [got, want] = [by, right].map(({ kernels }) => {
-          const out = zeros(shape)
-          ;(kernels[op].float32 as Conv)(a, b, withBias, out, g)
+          const out = zeros(shape, { dtype })
+          ;(kernels[op][dtype] as Conv)(a, b, withBias, out, g)
           return [...out.dataSync()]
         }) as [number[], number[]]
         const scale = want.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
         const worst = got.reduce((most, value, i) => Math.max(most, Math.abs(value - want[i]!)), 0)
-        expect({ op, ok: worst <= 1e-5 * scale, products: products > 0 }).toEqual({ op, ok: true, products: true })
+        expect({ op, ok: worst <= (dtype === 'float32' ? 1e-5 : 1e-13) * scale, products: products > 0 }).toEqual({
+          op,
+          ok: true,
+          products: true,
+        })
         products = 0
       }
     },

@@ -7,8 +7,10 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { Heap } from '../../../heap/heap.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import { verifyHeap } from '../../../heap/verify.js'
-import { memoryScope, rand, zeros } from '../../../index.js'
-import type { Matmul } from '../../table/operands.js'
+import { memoryScope, rand, zeros, zerosLike } from '../../../index.js'
+import { scaledDotProductAttention } from '../../../operations.js'
+import { kernelsFor } from '../../../tensor/device.js'
+import type { AttentionBackward, Conv, Matmul, Norm, NormBackward } from '../../table/operands.js'
 import { createWasmBackend } from '../backend.js'
 import { installKernelPause } from '../calls/pause.js'
 import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
@@ -41,6 +43,43 @@ test(`${PROGRAMS} random programs have the same bits with 1, 2 and 3 threads (se
     expect(helperCounts().helped - helped).toBeGreaterThan(PROGRAMS)
   }
 }, 300_000)
+
+test('helpers take part in all kernels that are shared', async () => {
+  await withHelpers(2)
+  const { attentionBackward, conv2dInput, layerNormBackward, channelNorm, channelNormBackward } = kernelsFor(rand([1]))
+  const [heads, many, queries] = [rand([1, 4, 128, 64]), rand([1, 1, 2100, 64]), rand([1, 1, 64, 64])]
+  const [rows, image, weight, column] = [rand([2000, 500]), rand([4, 16, 64, 64]), rand([16, 16, 3, 3]), rand([16])]
+  const strides = { strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
+  const geometry = { n: 4, c: 16, o: 16, h: 127, w: 127, kh: 3, kw: 3, oh: 64, ow: 64, ...strides }
+  const works: Readonly<Record<string, () => unknown>> = {
+    'attention of a head': () => scaledDotProductAttention(queries, many, many),
+    'attention of a head, causal': () => scaledDotProductAttention(queries, many, many, { isCausal: true }),
+    attentionBackward: () => {
+      const [dq, dk, dv] = [zerosLike(heads), zerosLike(heads), zerosLike(heads)]
+      ;(attentionBackward.float32 as AttentionBackward)(heads, heads, heads, heads, null, dq, dk, dv, 0.1, true)
+    },
+    conv2dInput: () => (conv2dInput.float32 as Conv)(image, weight, null, zeros([4, 16, 127, 127]), geometry),
+    layerNormBackward: () => {
+      const [each, w] = [rand([2000]), rand([500])]
+      ;(layerNormBackward.float32 as NormBackward)(rows, rows, each, each, w, zerosLike(rows), zerosLike(w), null, 0)
+    },
+    channelNorm: () => (channelNorm.float32 as Norm)(image, null, null, zerosLike(image), zeros([16]), zeros([16]), 0),
+    channelNormBackward: () =>
+      (channelNormBackward.float32 as NormBackward)(image, image, column, column, null, zerosLike(image), zeros([16]), null, 0.1),
+    'sum of rows': () => rows.sum([1]),
+    'sum of columns': () => rows.sum([0]),
+    'greatest of all': () => rows.amax(),
+    variance: () => rows.var(1),
+    'a row broadcasts': () => rows.add(rows.select(0, 0)),
+  }
+  const shared: string[] = []
+  for (const [name, work] of Object.entries(works)) {
+    const { helped } = helperCounts()
+    for (let round = 0; round < 300 && helperCounts().helped === helped; round++) memoryScope(() => void work())
+    if (helperCounts().helped > helped) shared.push(name)
+  }
+  expect(shared).toEqual(Object.keys(works))
+}, 120_000)
 
 test('one thread starts no helper, nor do small operations', () => {
   const started: Worker[] = []
