@@ -187,27 +187,27 @@ const attention =
     const shares = instance.sharesProduct(heads * work) && [q, k, v, out, mask].every((x) => x === null || !isStaged(instance, x))
     const room = isStaged(instance, out) ? rows * w * 4 : 0
     const rooms = begin(call, productScratch(rows, w, keys, 4, 4), [room], shares ? instance.threads : 1)
-    const [helpers, byRows] = [
-      { at: rooms.at + rooms.bytes, stride: rooms.bytes },
-      shares && (keys > KEYS_OF_HEADS || heads < instance.threads),
-    ]
+    const byRows = shares && (keys > KEYS_OF_HEADS || heads < instance.threads)
+    const helpers = { at: rooms.at + rooms.bytes, stride: rooms.bytes }
+    /** `count` queries of matrix [a, b] from `from` on, which see n keys. */
+    const some = (a: number, b: number, from: number, count: number, n: number, forKeys: Matrix, values: Matrix, own: Rooms): void => {
+      sharesOf(call, own, a, b, from, count, n, forKeys)
+      const to = target(instance, out, startOf(out, a, b, from), own.more[0]!)
+      product(instance, 4, count, w, n, denseAt(own.scores, n), values, to, w * 4, own.product)
+      written(instance, to, out, startOf(out, a, b, from), count * w)
+    }
     const one = (a: number, b: number, own: Rooms): void => {
       const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, own.k)
       const values = matrixOf(instance, v, startOf(v, a, b), keys, own.v)
       for (let from = 0; from < queries; from += rows) {
-        const all = Math.min(rows, queries - from)
-        const n = keysFor(call, from + all)
-        const some = (first: number, count: number, its: Rooms): void => {
-          sharesOf(call, its, a, b, first, count, n, forKeys)
-          const to = target(instance, out, startOf(out, a, b, first), its.more[0]!)
-          product(instance, 4, count, w, n, denseAt(its.scores, n), values, to, w * 4, its.product)
-          written(instance, to, out, startOf(out, a, b, first), count * w)
-        }
-        if (!byRows) some(from, all, own)
+        const count = Math.min(rows, queries - from)
+        const n = keysFor(call, from + count)
+        if (!byRows) some(a, b, from, count, n, forKeys, values, own)
         else {
-          const part = Math.ceil(all / instance.threads / 8) * 8
-          const unit = (i: number, at: number): void => some(from + i * part, Math.min(part, all - i * part), roomsOf(rooms, at))
-          instance.share(Math.ceil(all / part), part * n * (e + w), unit, rooms.at, helpers)
+          const part = Math.ceil(count / instance.threads / 8) * 8
+          const unit = (i: number, at: number): void =>
+            some(a, b, from + i * part, Math.min(part, count - i * part), n, forKeys, values, roomsOf(rooms, at))
+          instance.share(Math.ceil(count / part), part * n * (e + w), unit, rooms.at, helpers)
         }
       }
     }
@@ -257,15 +257,16 @@ const attentionBackward =
       ],
       shares ? instance.threads : 1,
     )
+    /** Adds xᵀ y, x [count, n] and y [count, width], to the n first rows of `sum`; what is there first does not count. */
+    const gather = (x: number, y: Matrix, count: number, n: number, width: number, sum: number, isFirst: boolean, own: Rooms): void => {
+      const isWhole = isFirst && n === keys
+      const part = own.more[5]!
+      if (isFirst && !isWhole) kernels.move_32(1, keys * width, own.scale + 4, 0, 0, sum, 0, 4)
+      product(instance, 4, n, width, count, turned(denseAt(x, n)), y, isWhole ? sum : part, width * 4, own.product)
+      if (!isWhole) kernels.add_f32(1, n * width, sum, 0, 1, part, 0, 1, sum, 0)
+    }
     const one = (a: number, b: number, own: Rooms): void => {
-      const [gradRoom, slopes, dqRoom, dkRoom, dvRoom, part] = own.more as [number, number, number, number, number, number]
-      /** Adds xᵀ y, x [count, n] and y [count, width], to the n first rows of `sum`; what is there first does not count. */
-      const gather = (x: number, y: Matrix, count: number, n: number, width: number, sum: number, isFirst: boolean): void => {
-        const isWhole = isFirst && n === keys
-        if (isFirst && !isWhole) kernels.move_32(1, keys * width, own.scale + 4, 0, 0, sum, 0, 4)
-        product(instance, 4, n, width, count, turned(denseAt(x, n)), y, isWhole ? sum : part, width * 4, own.product)
-        if (!isWhole) kernels.add_f32(1, n * width, sum, 0, 1, part, 0, 1, sum, 0)
-      }
+      const [gradRoom, slopes, dqRoom, dkRoom, dvRoom] = own.more as [number, number, number, number, number]
       const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, own.k)
       const values = matrixOf(instance, v, startOf(v, a, b), keys, own.v)
       const dkAt = dk === null ? 0 : target(instance, dk, startOf(dk, a, b), dkRoom)
@@ -275,7 +276,7 @@ const attentionBackward =
         const n = keysFor(call, from + count)
         const g = matrixOf(instance, grad, startOf(grad, a, b, from), count, gradRoom)
         sharesOf(call, own, a, b, from, count, n, forKeys)
-        if (dv !== null) gather(own.scores, g, count, n, w, dvAt, from === 0)
+        if (dv !== null) gather(own.scores, g, count, n, w, dvAt, from === 0, own)
         if (dq === null && dk === null) continue
         product(instance, 4, count, n, w, g, turned(values), slopes, n * 4, own.product)
         kernels.softmax_backward_rows_f32(count, n, slopes, own.scores, slopes)
@@ -283,7 +284,7 @@ const attentionBackward =
         const limits = mask?.dtype === 'bool' ? mask : null
         if (limits !== null || isCausal) maskScores(call, own, limits, slopes, a, b, from, count, n, 0)
         workedElements(count * n)
-        if (dk !== null) gather(slopes, denseAt(own.scaled, e), count, n, e, dkAt, from === 0)
+        if (dk !== null) gather(slopes, denseAt(own.scaled, e), count, n, e, dkAt, from === 0, own)
         if (dq === null) continue
         const place = startOf(dq, a, b, from)
         const dqAt = target(instance, dq, place, dqRoom)

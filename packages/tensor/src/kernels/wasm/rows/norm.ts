@@ -131,7 +131,8 @@ const layerNormBackward =
     ]
     const isDirect = grads.isDirect && xs.isDirect && outs.isDirect
     const shares = mayShare && isDirect && parts * d * 16 <= UNIT_SUMS_MAX && isApart(rows * d, outs, [grads, xs])
-    const [means, rstds] = [mean, rstd].map((x) => new Staged(instance, x, shares ? rows : atOnce)) as [Staged, Staged]
+    const statistics = shares ? rows : atOnce
+    const [means, rstds] = [new Staged(instance, mean, statistics), new Staged(instance, rstd, statistics)]
     const own = align(SUMS) + align(2 * d * 4)
     const scratch = Staged.begin(
       instance,
@@ -145,7 +146,7 @@ const layerNormBackward =
     f64[zeroAt / 8] = 0
     f64.fill(0, totals / 8, totals / 8 + 2 * d)
     const wAt = vectorOr(instance, w, d, 1, ones)
-    const forWeight = (at: number): readonly [number, number] => (isAffine ? [at, at + d * 8] : [0, 0])
+    const [forWeight, forBias] = isAffine ? [totals, totals + d * 8] : [0, 0]
     if (shares) {
       const [m, r] = [means.read(0), rstds.read(0)]
       const ofUnits = totals + 2 * d * 8
@@ -154,9 +155,9 @@ const layerNormBackward =
         const count = Math.min(atOnce, rows - row)
         const to = ofUnits + part * 2 * d * 8
         if (isAffine) kernels.move_64(1, 2 * d, zeroAt, 0, 0, to, 0, 8)
-        const [g, at, result] = [grads.at(part), xs.at(part), outs.at(part)]
-        const floats = ownSums + align(SUMS)
-        kernels.layer_norm_backward_f32(count, d, g, at, m + row * 4, r + row * 4, wAt, result, ...forWeight(to), floats, ownSums)
+        const operands = [grads.at(part), xs.at(part), m + row * 4, r + row * 4, wAt, outs.at(part)] as const
+        const ofUnit = isAffine ? ([to, to + d * 8] as const) : ([0, 0] as const)
+        kernels.layer_norm_backward_f32(count, d, ...operands, ...ofUnit, ownSums + align(SUMS), ownSums)
         worked(count * d * 2 * WORK_PER_ELEMENT)
       }
       instance.share(parts, 2 * atOnce * d * SHARED_WORK_PER_ELEMENT, unit, sums, { at: sums + own, stride: own })
@@ -165,7 +166,7 @@ const layerNormBackward =
       for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
         const count = Math.min(atOnce, rows - row)
         const [g, at, m, r] = [grads.read(part), xs.read(part), means.read(part), rstds.read(part)]
-        kernels.layer_norm_backward_f32(count, d, g, at, m, r, wAt, outs.at(part), ...forWeight(totals), sums + align(SUMS), sums)
+        kernels.layer_norm_backward_f32(count, d, g, at, m, r, wAt, outs.at(part), forWeight, forBias, sums + align(SUMS), sums)
         outs.written(part)
         worked(count * d * 2 * WORK_PER_ELEMENT)
       }
@@ -243,6 +244,9 @@ class ChannelRows {
 }
 
 const nothing = (): void => {}
+/** Sums of a block of channels become the zero that is at `zeroAt`. */
+const zeroSums = (instance: WasmInstance, zeroAt: number, sums: number) => (channel: number, channels: number) =>
+  instance.kernels.move_64(1, 2 * channels, zeroAt, 0, 0, sums + channel * SUMS, 0, 8)
 
 const channelNorm =
   (lazy: LazyInstance): Norm =>
@@ -264,14 +268,13 @@ const channelNorm =
     const host = x.storage.host as F32
     f64.fill(0, sums / 8, sums / 8 + 2 * c)
     f64[zeroAt / 8] = 0
-    const zero = (channel: number, channels: number) => kernels.move_64(1, 2 * channels, zeroAt, 0, 0, sums + channel * SUMS, 0, 8)
     // A channel's first element is a shift that is near its mean; with a shift of 0 an infinite one has an infinite mean.
     for (let i = 0; i < c; i++) {
       const element = host[x.offset + i * inner]!
       f32[shift / 4 + i] = Number.isFinite(element) ? element : 0
     }
     if (shares)
-      form.share(instance, WORK_PER_ELEMENT / 2, zero, (at, rows, channel) =>
+      form.share(instance, WORK_PER_ELEMENT / 2, zeroSums(instance, zeroAt, sums), (at, rows, channel) =>
         kernels.channel_moments_f32(rows, channel, c, k, xs.at(0) + at * 4, shift, sums),
       )
     else
@@ -323,10 +326,9 @@ const channelNormBackward =
     const [first, slope, scale] = [centre + vector, centre + 2 * vector, centre + 3 * vector]
     f64.fill(0, sums / 8, sums / 8 + 2 * c)
     f64[zeroAt / 8] = 0
-    const zero = (channel: number, channels: number) => kernels.move_64(1, 2 * channels, zeroAt, 0, 0, sums + channel * SUMS, 0, 8)
     f32.set(elementsOf<F32>(mean), centre / 4)
     if (shares)
-      form.share(instance, WORK_PER_ELEMENT, zero, (at, rows, channel) =>
+      form.share(instance, WORK_PER_ELEMENT, zeroSums(instance, zeroAt, sums), (at, rows, channel) =>
         kernels.channel_slopes_f32(rows, channel, c, k, grads.at(0) + at * 4, xs.at(0) + at * 4, centre, sums),
       )
     else

@@ -69,8 +69,8 @@ const ofMemory = new WeakMap<object, HelperThreads>()
 
 export class HelperThreads {
   readonly #computes: Computes
-  readonly #memory = makeBoard()
-  readonly #board: Board = viewsOf(this.#memory)
+  #memory = makeBoard()
+  #board: Board = viewsOf(this.#memory)
   readonly #helpers: Helper[] = []
   readonly #grant: (wanted: number) => number
   #wanted = 0
@@ -167,11 +167,12 @@ export class HelperThreads {
     assert(!this.#isOpen, 'helpers end within a job')
     this.#grant(0)
     this.#count = this.#lost = 0
-    for (const [i, { worker }] of this.#helpers.entries()) {
-      Atomics.store(this.#board.words, stateAt(i), ABSENT)
-      void worker.terminate()
-    }
+    for (const { worker } of this.#helpers) void worker.terminate()
     this.#helpers.length = 0
+    // A thread that has not ended yet may still begin: it finds no job.
+    this.#memory = makeBoard()
+    this.#board = viewsOf(this.#memory)
+    this.#job = 0
   }
 
   #compute(claim: number, perClaim: number, units: number, unit: Unit, scratch: number): void {
