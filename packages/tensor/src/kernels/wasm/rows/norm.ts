@@ -36,8 +36,9 @@ declare module '../calls/instance.js' {
 const CHUNK = 4096
 /** The work of an element, for pauses. */
 const WORK_PER_ELEMENT = 8
-/** The same for the question whether threads share them: some 0.6 ns. */
+/** The same for the question whether threads share them: some 0.6 ns along rows, and 0.25 in each of the two passes over channels. */
 const SHARED_WORK_PER_ELEMENT = 12
+const SHARED_WORK_OF_CHANNELS = 5
 /** Rows of layerNorm that share their part of the weights' gradients, or that sum would be written for each row. */
 const ROWS_MIN = 16
 /** `ROWS_IN_FLOAT32` of assembly/rows/norm.ts: rows whose gradients of weights are added in float32. */
@@ -119,7 +120,7 @@ const layerNormBackward =
     const isAffine = weightGrad !== null || biasGrad !== null
     const most = rowsAtOnce(rows, d, ROWS_MIN)
     const fits = most <= ROWS_IN_FLOAT32 || most % ROWS_IN_FLOAT32 === 0
-    const mayShare = fits && instance.shares(2 * rows * d * SHARED_WORK_PER_ELEMENT)
+    const mayShare = fits && instance.shares(rows * d * SHARED_WORK_PER_ELEMENT)
     // A unit has one sum in float32, so that sums of doubles have the order of one thread.
     const atOnce = mayShare ? Math.min(most, ROWS_IN_FLOAT32) : most
     const parts = Math.ceil(rows / atOnce)
@@ -160,7 +161,7 @@ const layerNormBackward =
         kernels.layer_norm_backward_f32(count, d, ...operands, ...ofUnit, ownSums + align(SUMS), ownSums)
         worked(count * d * 2 * WORK_PER_ELEMENT)
       }
-      instance.share(parts, 2 * atOnce * d * SHARED_WORK_PER_ELEMENT, unit, sums, { at: sums + own, stride: own })
+      instance.share(parts, atOnce * d * SHARED_WORK_PER_ELEMENT, unit, sums, { at: sums + own, stride: own })
       if (isAffine) for (let part = 0; part < parts; part++) kernels.accumulate_f64(2 * d, ofUnits + part * 2 * d * 8, totals)
     } else {
       for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
@@ -223,14 +224,14 @@ class ChannelRows {
       for (let o = 0; o < outer; o++) f((o * c + channel) * k, count, channel)
       worked(outer * count * k * work)
     }
-    instance.share(Math.ceil(c / channels), outer * channels * k * SHARED_WORK_PER_ELEMENT, unit)
+    instance.share(Math.ceil(c / channels), outer * channels * k * SHARED_WORK_OF_CHANNELS, unit)
   }
 
   /** Whether threads share it, with these operands. */
   shares(instance: WasmInstance, out: Staged, inputs: readonly Staged[]): boolean {
     const all = this.rows * this.k
     if (this.columns === 1 || !out.isDirect || !inputs.every((x) => x.isDirect) || !isApart(all, out, inputs)) return false
-    return this.c > 1 && instance.shares(all * SHARED_WORK_PER_ELEMENT)
+    return this.c > 1 && instance.shares(all * SHARED_WORK_OF_CHANNELS)
   }
 
   /** Calls `f` for each part: its number, how many rows it has, and the first one's channel. */
