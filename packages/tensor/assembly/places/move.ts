@@ -34,6 +34,15 @@ const BLOCK: i32 = 16
     }
     return
   }
+  if (xCol == 0 && outCol == <i32>sizeof<T>()) {
+    for (let r = 0; r < rows && cols > 0; r++) {
+      store<T>(out, load<T>(x))
+      repeat<T>(cols, out)
+      x += xRow
+      out += outRow
+    }
+    return
+  }
   for (let r0 = 0; r0 < rows; r0 += BLOCK) {
     const r1 = min(r0 + BLOCK, rows)
     for (let c0 = 0; c0 < cols; c0 += BLOCK) {

@@ -649,6 +649,13 @@ export class Heap implements HeapSlot {
     return granted
   }
 
+  /** See `KernelHeap`. */
+  helpersMax(): number {
+    let most = 0
+    for (let slot = 0; slot < SLOTS_MAX; slot++) most = Math.max(most, Atomics.load(this.#ints, slotAt(slot) + SLOT_HELPERS))
+    return most
+  }
+
   // ---- ends
 
   /**

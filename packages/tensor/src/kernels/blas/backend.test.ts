@@ -5,6 +5,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { Heap } from '../../heap/heap.js'
 import { threadHeap } from '../../heap/thread-heap.js'
 import { opsSuite } from '../../ops/ops.suite.js'
 import { eye, tensor, zeros } from '../../tensor/create.js'
@@ -55,11 +56,11 @@ const OPENBLAS = ['cblas_sgemm', 'cblas_dgemm', 'openblas_set_num_threads', 'ope
 const LIBC = { 'libc.so.6': ['setenv'], 'libSystem.dylib': ['setenv'] }
 
 describe('opening', () => {
-  test('the first library that the system has; one thread; the processor that it took', () => {
+  test('the first library that the system has; the processor that it took; its number of threads, which others may have set, stays', () => {
     const calls: string[] = []
     const found = open(koffiWith({ ...LIBC, 'libopenblas.so': OPENBLAS }, calls), undefined, 'linux')
     expect(found).toMatchObject({ library: 'OpenBLAS', file: 'libopenblas.so', kernels: 'SkylakeX' })
-    expect(calls).toContain('openblas_set_num_threads(1)')
+    expect(calls.filter((call) => call.includes('threads'))).toEqual([])
   })
 
   test('a library without the products is left out', () => {
@@ -95,6 +96,12 @@ test.each([
 ])('the core that fits: %s', (flags, core) => {
   expect(openblasCore(new Set(flags.split(' ')))).toBe(core)
 })
+
+/** Of a test: sizes, and what is not 1 or float32. */
+interface Convolution extends Readonly<Record<'n' | 'c' | 'h' | 'w' | 'o' | 'kh' | 'kw' | 'stride' | 'pad' | 'groups', number>> {
+  readonly dil?: number
+  readonly dtype?: 'float32' | 'float64'
+}
 
 describeHere('with the library of this machine', () => {
   const seed = 35
@@ -145,63 +152,87 @@ describeHere('with the library of this machine', () => {
   })
 
   // Products large enough for the library; strides, paddings, groups, a 1 × 1 window, one output row a block.
-  test.each([
+  test.each<Convolution>([
     { n: 2, c: 8, h: 20, w: 20, o: 12, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
     { n: 2, c: 6, h: 33, w: 31, o: 8, kh: 5, kw: 3, stride: 2, pad: 2, groups: 2 },
     { n: 1, c: 32, h: 18, w: 18, o: 24, kh: 1, kw: 1, stride: 1, pad: 0, groups: 1 },
     { n: 1, c: 160, h: 9, w: 120, o: 16, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
-  ])('CONV convolutions and their gradients are those of wasm, but for rounding: %j', ({ n, c, h, w, o, kh, kw, stride, pad, groups }) => {
-    const extent = (size: number, window: number) => Math.floor((size + 2 * pad - window) / stride) + 1
-    const [oh, ow] = [extent(h, kh), extent(w, kw)]
-    const g = { n, c, h, w, o, kh, kw, oh, ow, strideH: stride, strideW: stride, padH: pad, padW: pad, dilH: 1, dilW: 1, groups }
-    const shapes = { x: [n, c, h, w], weight: [o, c / groups, kh, kw], y: [n, o, oh, ow] }
-    const [x, weight, y, bias] = [
-      random(shapes.x, 'float32'),
-      random(shapes.weight, 'float32'),
-      random(shapes.y, 'float32'),
-      random([o], 'float32'),
-    ]
-    const calls: [op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: readonly number[], bias: Tensor | null][] = [
-      ['conv2d', x, weight, shapes.y, bias],
-      ['conv2dInput', y, weight, shapes.x, null],
-      ['conv2dWeight', x, y, shapes.weight, null],
-    ]
-    let products = 0
-    const counting: Blas['sgemm'] = (...args) => {
-      products++
-      blas!.sgemm(...args)
-    }
-    const [by, right] = [createBlasBackend(threadHeap, { ...blas!, sgemm: counting }), createWasmBackend(threadHeap)]
-    for (const [op, a, b, shape, withBias] of calls) {
-      const [got, want] = [by, right].map(({ kernels }) => {
-        const out = zeros(shape)
-        ;(kernels[op].float32 as Conv)(a, b, withBias, out, g)
-        return [...out.dataSync()]
-      }) as [number[], number[]]
-      const scale = want.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
-      const worst = got.reduce((most, value, i) => Math.max(most, Math.abs(value - want[i]!)), 0)
-      expect({ op, ok: worst <= 1e-5 * scale, products: products > 0 }).toEqual({ op, ok: true, products: true })
-      products = 0
-    }
-  })
+    // Taps that lie two rows apart, in groups and several blocks; the whole window as one, of a single channel.
+    { n: 3, c: 32, h: 40, w: 40, o: 64, kh: 3, kw: 2, stride: 1, pad: 2, groups: 2, dil: 2 },
+    { n: 3, c: 1, h: 28, w: 28, o: 16, kh: 5, kw: 5, stride: 1, pad: 0, groups: 1 },
+    { n: 1, c: 256, h: 6, w: 6, o: 256, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1 },
+    { n: 2, c: 16, h: 14, w: 14, o: 20, kh: 3, kw: 3, stride: 1, pad: 1, groups: 1, dtype: 'float64' },
+  ])(
+    'CONV convolutions and their gradients are those of wasm, but for rounding: %j',
+    ({ n, c, h, w, o, kh, kw, stride, pad, groups, dil = 1, dtype = 'float32' }) => {
+      const extent = (size: number, window: number) => Math.floor((size + 2 * pad - (window - 1) * dil - 1) / stride) + 1
+      const [oh, ow] = [extent(h, kh), extent(w, kw)]
+      const g = { n, c, h, w, o, kh, kw, oh, ow, strideH: stride, strideW: stride, padH: pad, padW: pad, dilH: dil, dilW: dil, groups }
+      const shapes = { x: [n, c, h, w], weight: [o, c / groups, kh, kw], y: [n, o, oh, ow] }
+      const of = (shape: readonly number[]) => random(shape, dtype)
+      const [x, weight, y, bias] = [of(shapes.x), of(shapes.weight), of(shapes.y), of([o])]
+      const calls: [op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: readonly number[], bias: Tensor | null][] =
+        [
+          ['conv2d', x, weight, shapes.y, bias],
+          ['conv2dInput', y, weight, shapes.x, null],
+          ['conv2dWeight', x, y, shapes.weight, null],
+        ]
+      let products = 0
+      const counting =
+        (gemm: Blas['sgemm']): Blas['sgemm'] =>
+        (...args) => {
+          products++
+          gemm(...args)
+        }
+      const counted = { ...blas!, sgemm: counting(blas!.sgemm), dgemm: counting(blas!.dgemm) }
+      const [by, right] = [createBlasBackend(threadHeap, counted), createWasmBackend(threadHeap)]
+      for (const [op, a, b, shape, withBias] of calls) {
+        const [got, want] = [by, right].map(({ kernels }) => {
+          const out = zeros(shape, { dtype })
+          ;(kernels[op][dtype] as Conv)(a, b, withBias, out, g)
+          return [...out.dataSync()]
+        }) as [number[], number[]]
+        const scale = want.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+        const worst = got.reduce((most, value, i) => Math.max(most, Math.abs(value - want[i]!)), 0)
+        expect({ op, ok: worst <= (dtype === 'float32' ? 1e-5 : 1e-13) * scale, products: products > 0 }).toEqual({
+          op,
+          ok: true,
+          products: true,
+        })
+        products = 0
+      }
+    },
+  )
 
-  test('its products use as many threads as setComputeThreads says, and no helpers', () => {
+  test('its products use as many threads as setComputeThreads says, and no helpers; another thread that has more keeps its number', () => {
     const numbers: number[] = []
-    const { kernels } = createBlasBackend(threadHeap, { ...blas!, setThreads: (n) => numbers.push(n) })
-    const [a, out] = [random([200, 200], 'float32'), zeros([200, 200])]
-    ;(kernels.matmul.float32 as Matmul)(a, a, out)
+    const recording = { ...blas!, setThreads: (n: number) => numbers.push(n) }
+    const compute = () => {
+      const [a, out] = [random([200, 200], 'float32'), zeros([200, 200])]
+      ;(createBlasBackend(threadHeap, recording).kernels.matmul.float32 as Matmul)(a, a, out)
+    }
+    compute()
+    expect(numbers).toEqual([1])
     const helped = helperCounts().helped
     const restore = withThreadLimits({ cores: 4 })
+    const another = Heap.attach(threadHeap().handle()!)
     try {
       setComputeThreads(2)
-      expect(numbers).toEqual([2])
-      ;(kernels.matmul.float32 as Matmul)(a, a, out)
+      expect(numbers.splice(0)).toEqual([1, 2])
+      compute()
+      expect(numbers.splice(0)).toEqual([2, 2])
       expect(helperCounts().helped).toBe(helped)
+      another.claimHelpers(2, 3)
+      setComputeThreads(1)
+      compute()
+      expect(new Set(numbers.splice(0))).toEqual(new Set([3]))
     } finally {
+      another.claimHelpers(0, 3)
+      setComputeThreads(2)
       setComputeThreads(1)
       restore()
     }
-    expect(numbers).toEqual([2, 1])
+    expect(numbers.at(-1)).toBe(1)
   })
 
   test('kernelFor names the library', () => {

@@ -28,8 +28,8 @@ export function createBlasBackend(heap: () => KernelHeap, blas: Blas = openBlas(
 /** Products of matrices in `memory`, by their addresses there. False: of a form that the library does not know, or too small. */
 function productBy(blas: Blas, { buffer }: KernelHeap): ExternalProduct {
   const base = blas.addressOf(new Uint8Array(buffer))
-  return (bytes, m, n, k, a, b, out, outRow) => {
-    if (m * n * k < FROM) return false
+  return (bytes, m, n, k, a, b, out, outRow, adds) => {
+    if (adds === undefined && m * n * k < FROM) return false
     const left = formOf(a, m, k, bytes)
     const right = formOf(b, k, n, bytes)
     if (left === null || right === null) return false
@@ -50,7 +50,7 @@ function productBy(blas: Blas, { buffer }: KernelHeap): ExternalProduct {
         left.leading,
         base + b.pointer,
         right.leading,
-        0,
+        adds === true ? 1 : 0,
         base + out + i * outRow,
         outRow / bytes,
       )

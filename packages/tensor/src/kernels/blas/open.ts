@@ -37,7 +37,7 @@ export interface Blas {
   readonly dgemm: Gemm
   /** The address of an array's first element. */
   addressOf(bytes: Uint8Array): number
-  /** How many threads a product may use, in all threads of the process: libraries have one number. */
+  /** How many threads a product may use: one number, for all threads of the process. Until then the library has its own. */
   setThreads(n: number): void
 }
 
@@ -109,7 +109,6 @@ function attempt(koffi: Koffi, library: BlasLibrary, file: string, flags: Readon
     const dgemm = loaded.func(gemmOf('cblas_dgemm', 'double')) as Gemm
     const setThreads = library.setThreads === null ? () => {} : (loaded.func(library.setThreads) as (n: number) => void)
     const kernels = library.kernels === null ? null : (loaded.func(library.kernels) as () => string)()
-    setThreads(1)
     return { library: library.name, file, kernels, sgemm, dgemm, setThreads, addressOf: (bytes) => Number(koffi.address(bytes)) }
   } catch {
     return null

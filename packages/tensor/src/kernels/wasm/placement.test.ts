@@ -44,6 +44,10 @@ class TestHeap implements KernelHeap {
     return this.#base
   }
 
+  helpersMax(): number {
+    return 0
+  }
+
   claimHelpers(): number {
     return 0
   }

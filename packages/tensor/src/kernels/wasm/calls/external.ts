@@ -10,9 +10,20 @@ export interface Matrix {
 
 /**
  * out [m, n] = a [m, k] · b [k, n], all in the memory, rows of out `outRow` bytes apart. It may be false, when it has done nothing: kernels.wasm computes then.
- * The answer depends on the arguments' sizes and strides alone.
+ * The answer depends on the arguments' sizes and strides alone. With `adds` it computes at every size, and if `adds` is true, adds the product to `out`; rows or columns of
+ * a and b must be dense then.
  */
-export type ExternalProduct = (bytes: 4 | 8, m: number, n: number, k: number, a: Matrix, b: Matrix, out: number, outRow: number) => boolean
+export type ExternalProduct = (
+  bytes: 4 | 8,
+  m: number,
+  n: number,
+  k: number,
+  a: Matrix,
+  b: Matrix,
+  out: number,
+  outRow: number,
+  adds?: boolean,
+) => boolean
 
 /** A backend that is kernels.wasm with such a library. */
 export interface External {

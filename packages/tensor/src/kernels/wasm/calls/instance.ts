@@ -124,6 +124,8 @@ export class WasmInstance {
     this.f64 = new Float64Array(buffer) as unknown as Float64Array
     this.i32 = new Int32Array(buffer) as unknown as Int32Array
     this.u8 = new Uint8Array(buffer) as unknown as Uint8Array
+    // Another thread may have set more; the library has one number for all.
+    external?.setThreads(1 + heap.helpersMax())
     onComputeThreads(this)
   }
 
@@ -132,13 +134,12 @@ export class WasmInstance {
     assertNotPausing()
     const count = Math.min(wanted, Math.max(1, usableCores()))
     if (count === this.threads) return
-    this.#helpers?.close()
-    this.#helpers = null
-    this.#library?.setThreads(count)
-    if (count > 1) {
-      const grant = (wanted: number) => this.heap.claimHelpers(wanted, usableCores() - 1)
-      this.#helpers = new HelperThreads(count - 1, grant, { module: kernelModule(), memory: this.heap.memory })
-    }
+    const grant = (helpers: number): number => this.heap.claimHelpers(helpers, usableCores() - 1)
+    this.#helpers = HelperThreads.of({ module: kernelModule(), memory: this.heap.memory }, grant)
+    this.#helpers.want(count - 1)
+    // The library's threads are on the cores that helpers would have.
+    if (this.#library !== null) grant(count - 1)
+    this.#library?.setThreads(1 + this.heap.helpersMax())
     this.threads = count
     this.kernels = count > 1 ? this.#recorder.over(this.#exports) : this.#exports
     this.products = productsOf(this.kernels)
@@ -146,7 +147,7 @@ export class WasmInstance {
 
   /** Whether a kernel of so many multiplications is for several threads: then it takes `scratch` bytes for each of `threads`, and calls `share`. */
   shares(work: number, scratch = 0): boolean {
-    return this.#helpers !== null && work >= sharedWork() && !this.#isSharing && this.threads * scratch <= SCRATCH_MAX
+    return this.threads > 1 && work >= sharedWork() && !this.#isSharing && this.threads * scratch <= SCRATCH_MAX
   }
 
   /** The same for products: a library has threads of its own, and its calls cannot be handed to helpers. */
@@ -178,8 +179,8 @@ export class WasmInstance {
     }
   }
 
-  get helpers(): HelperCounts {
-    return { ready: this.#helpers?.ready ?? 0, helped: this.#helpers?.helped ?? 0 }
+  get helpers(): HelperCounts | null {
+    return this.#helpers
   }
 
   /** Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. @throws STAGING_EXHAUSTED */

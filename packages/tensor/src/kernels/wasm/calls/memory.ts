@@ -16,4 +16,6 @@ export interface KernelHeap {
   scratch(bytes: number): number
   /** Notes that this thread has up to `wanted` helper threads, so that all threads on the memory have `max` at most. @returns how many it may have */
   claimHelpers(wanted: number, max: number): number
+  /** The most that any thread on the memory has noted so. */
+  helpersMax(): number
 }

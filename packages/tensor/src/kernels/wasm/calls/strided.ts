@@ -23,6 +23,9 @@ declare module './instance.js' {
 export const SCRATCH_MAX = 2 ** 26
 /** Elements of one call of a kernel, so that it ends within the time between two pauses; a multiple of 8. */
 export const SLICE = 131_072
+/** The work of an element, in multiplications, for the question whether threads share a call; elements of a unit. */
+const SHARED_WORK_PER_ELEMENT = 2
+const UNIT = 32_768
 /** An operand's span may be so many times the elements that are used of it, or staging would copy mostly gaps. */
 export const SPAN_FACTOR_MAX = 8
 
@@ -101,9 +104,33 @@ export function runStrided(
     for (let k = 0; k <= outIndex; k++) at[k] = pointers[k]! + r * rowBytes[k]! + (places[k]! + c * steps[k]!) * sizes[k]!
     kernel(height, width, at, rowBytes, steps)
   }
+  const height = Math.max(1, Math.floor(UNIT / dims[last]!))
+  if (
+    last === 1 &&
+    height < rows &&
+    !readsOutput &&
+    instance.shares(n * SHARED_WORK_PER_ELEMENT) &&
+    isApart(dims, pointers, strides, sizes, spans)
+  ) {
+    const unit = (i: number): void => {
+      const count = Math.min(height, rows - i * height)
+      block(i * height, 0, count, dims[1]!)
+      workedElements(count * dims[1]!)
+    }
+    instance.share(Math.ceil(rows / height), height * dims[1]! * SHARED_WORK_PER_ELEMENT, unit)
+    return true
+  }
   eachPlace(dims, strides, places, () => inSlices(rows, dims[last]!, block), Math.max(last - 1, 0))
   if (spans[outIndex]! > 0) unstage(instance, n, pointers[outIndex]!, out)
   return true
+}
+
+/** Whether the output lies in the memory and shares no byte with an input: threads may share it. In place, a unit would read what it writes. */
+function isApart(dims: Shape, pointers: Numbers, strides: readonly Shape[], sizes: Numbers, staged: Numbers): boolean {
+  const last = pointers.length - 1
+  if (staged[last]! > 0) return false
+  const ends = pointers.map((pointer, k) => pointer + spanOf(dims, strides[k]!) * sizes[k]!)
+  return pointers.every((pointer, k) => k === last || pointer >= ends[last]! || ends[k]! <= pointers[last]!)
 }
 
 /** Cuts [rows, cols] into blocks of at most SLICE elements. */

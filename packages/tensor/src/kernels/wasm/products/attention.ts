@@ -26,6 +26,9 @@ const CAUSAL_ROWS = 64
 /** The keys that a causal block sees are rounded up to this, so that sums of a row keep the order that they have over all keys. */
 const CAUSAL_KEYS = 16
 
+/** Keys up to which threads share heads, of which each is one unit. Of more keys, or of fewer heads than threads, they share the queries of a block. */
+const KEYS_OF_HEADS = 2048
+
 /** Sizes of one call, and the operands that its blocks read. */
 interface Call {
   readonly instance: WasmInstance
@@ -56,7 +59,7 @@ interface Rooms {
   /** All of them, and their bytes; those of further threads follow. */
   readonly at: number
   readonly bytes: number
-  /** `scale`, then the scaled queries of a block, and its scores. */
+  /** `scale` and a zero, then the scaled queries of a block, and its scores. */
   readonly scale: number
   readonly scaled: number
   readonly scores: number
@@ -79,7 +82,7 @@ function begin(call: Call, productBytes: number, more: readonly number[], thread
   const ifStaged = (x: Operand | null, elements: number): number => (x !== null && isStaged(instance, x) ? elements * 4 : 0)
   const scoring = productScratch(rows, keys, e, 4, k.strides[2]! * 4)
   const sizes = [
-    ...[4, rows * e * 4, rows * keys * 4],
+    ...[8, rows * e * 4, rows * keys * 4],
     ...[ifStaged(q, rows * e), ifStaged(k, keys * e), ifStaged(v, keys * w), ifStaged(mask, rows * keys)],
     ...[Math.max(scoring, productScratch(rows, keys, e, 4, e * 4), productBytes), ...more],
   ]
@@ -91,13 +94,14 @@ function begin(call: Call, productBytes: number, more: readonly number[], thread
     ...[number, number, number, number, ...number[]],
   ]
   instance.f32[scaleAt / 4] = call.scale
+  instance.f32[scaleAt / 4 + 1] = 0
   return { at: first, bytes, scale: scaleAt, scaled, scores, q: qAt, k: kAt, v: vAt, mask: maskAt, product: productAt, more: rest }
 }
 
 /** The rooms of the thread whose rooms are `at`, but for the scale. Operands are not staged. */
-function roomsOf({ scaled, scores, product, ...rooms }: Rooms, at: number): Rooms {
+function roomsOf({ scaled, scores, product, more, ...rooms }: Rooms, at: number): Rooms {
   const by = at - rooms.at
-  return { ...rooms, at, scaled: scaled + by, scores: scores + by, product: product + by }
+  return { ...rooms, at, scaled: scaled + by, scores: scores + by, product: product + by, more: more.map((room) => room + by) }
 }
 
 /** `rows` rows of one of the matrices of x, from element `at` of its array on: where they lie, or staged at `room`. */
@@ -179,29 +183,36 @@ const attention =
     if (out.numel === 0) return
     const call = callOf(lazy, q, k, v, mask, scale, isCausal)
     const { instance, queries, keys, e, w, rows } = call
-    const inMemory = [q, k, v, out, ...(mask === null ? [] : [mask])].every((x) => !isStaged(instance, x))
     const [heads, work] = [q.shape[1]!, queries * keys * (e + w)]
-    const shares = inMemory && instance.sharesProduct(heads * work)
+    const shares = instance.sharesProduct(heads * work) && [q, k, v, out, mask].every((x) => x === null || !isStaged(instance, x))
     const room = isStaged(instance, out) ? rows * w * 4 : 0
     const rooms = begin(call, productScratch(rows, w, keys, 4, 4), [room], shares ? instance.threads : 1)
+    const byRows = shares && (keys > KEYS_OF_HEADS || heads < instance.threads)
+    const helpers = { at: rooms.at + rooms.bytes, stride: rooms.bytes }
+    /** `count` queries of matrix [a, b] from `from` on, which see n keys. */
+    const some = (a: number, b: number, from: number, count: number, n: number, forKeys: Matrix, values: Matrix, own: Rooms): void => {
+      sharesOf(call, own, a, b, from, count, n, forKeys)
+      const to = target(instance, out, startOf(out, a, b, from), own.more[0]!)
+      product(instance, 4, count, w, n, denseAt(own.scores, n), values, to, w * 4, own.product)
+      written(instance, to, out, startOf(out, a, b, from), count * w)
+    }
     const one = (a: number, b: number, own: Rooms): void => {
       const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, own.k)
       const values = matrixOf(instance, v, startOf(v, a, b), keys, own.v)
       for (let from = 0; from < queries; from += rows) {
         const count = Math.min(rows, queries - from)
         const n = keysFor(call, from + count)
-        sharesOf(call, own, a, b, from, count, n, forKeys)
-        const to = target(instance, out, startOf(out, a, b, from), own.more[0]!)
-        product(instance, 4, count, w, n, denseAt(own.scores, n), values, to, w * 4, own.product)
-        written(instance, to, out, startOf(out, a, b, from), count * w)
+        if (!byRows) some(a, b, from, count, n, forKeys, values, own)
+        else {
+          const part = Math.ceil(count / instance.threads / 8) * 8
+          const unit = (i: number, at: number): void =>
+            some(a, b, from + i * part, Math.min(part, count - i * part), n, forKeys, values, roomsOf(rooms, at))
+          instance.share(Math.ceil(count / part), part * n * (e + w), unit, rooms.at, helpers)
+        }
       }
     }
-    if (!shares) {
-      eachMatrix(q, (a, b) => one(a, b, rooms))
-      return
-    }
-    const helpers = { at: rooms.at + rooms.bytes, stride: rooms.bytes }
-    for (let a = 0; a < q.shape[0]!; a++) instance.share(heads, work, (b, at) => one(a, b, roomsOf(rooms, at)), rooms.at, helpers)
+    if (!shares || byRows) eachMatrix(q, (a, b) => one(a, b, rooms))
+    else for (let a = 0; a < q.shape[0]!; a++) instance.share(heads, work, (b, at) => one(a, b, roomsOf(rooms, at)), rooms.at, helpers)
   }
 
 function eachMatrix({ shape }: Operand, run: (a: number, b: number) => void): void {
@@ -233,43 +244,63 @@ const attentionBackward =
       ],
       ...[productScratch(keys, w, rows, 4, 4), productScratch(keys, e, rows, 4, 4)],
     )
-    const rooms = begin(call, products, [
-      ...[isStaged(instance, grad) ? rows * w * 4 : 0, rows * keys * 4],
-      ...[dq === null ? 0 : rows * e * 4, dk === null ? 0 : keys * e * 4, dv === null ? 0 : keys * w * 4, keys * Math.max(e, w) * 4],
-    ])
-    const [gradRoom, slopes, dqRoom, dkRoom, dvRoom, part] = rooms.more as [number, number, number, number, number, number]
+    const [heads, work] = [q.shape[1]!, queries * keys * (3 * e + 2 * w)]
+    const shares =
+      instance.sharesProduct(heads * work) && [q, k, v, mask, grad, dq, dk, dv].every((x) => x === null || !isStaged(instance, x))
+    const room = (x: Operand | null, elements: number): number => (x !== null && isStaged(instance, x) ? elements * 4 : 0)
+    const rooms = begin(
+      call,
+      products,
+      [
+        ...[room(grad, rows * w), rows * keys * 4],
+        ...[room(dq, rows * e), room(dk, keys * e), room(dv, keys * w), keys * Math.max(e, w) * 4],
+      ],
+      shares ? instance.threads : 1,
+    )
     /** Adds xᵀ y, x [count, n] and y [count, width], to the n first rows of `sum`; what is there first does not count. */
-    const gather = (x: number, y: Matrix, count: number, n: number, width: number, sum: number, isFirst: boolean): void => {
+    const gather = (x: number, y: Matrix, count: number, n: number, width: number, sum: number, isFirst: boolean, own: Rooms): void => {
       const isWhole = isFirst && n === keys
-      if (isFirst && !isWhole) instance.f32.fill(0, sum / 4, sum / 4 + keys * width)
-      product(instance, 4, n, width, count, turned(denseAt(x, n)), y, isWhole ? sum : part, width * 4, rooms.product)
+      const part = own.more[5]!
+      if (isFirst && !isWhole) kernels.move_32(1, keys * width, own.scale + 4, 0, 0, sum, 0, 4)
+      product(instance, 4, n, width, count, turned(denseAt(x, n)), y, isWhole ? sum : part, width * 4, own.product)
       if (!isWhole) kernels.add_f32(1, n * width, sum, 0, 1, part, 0, 1, sum, 0)
     }
-    eachMatrix(q, (a, b) => {
-      const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, rooms.k)
-      const values = matrixOf(instance, v, startOf(v, a, b), keys, rooms.v)
+    const one = (a: number, b: number, own: Rooms): void => {
+      const [gradRoom, slopes, dqRoom, dkRoom, dvRoom] = own.more as [number, number, number, number, number]
+      const forKeys = matrixOf(instance, k, startOf(k, a, b), keys, own.k)
+      const values = matrixOf(instance, v, startOf(v, a, b), keys, own.v)
+      const dkAt = dk === null ? 0 : target(instance, dk, startOf(dk, a, b), dkRoom)
+      const dvAt = dv === null ? 0 : target(instance, dv, startOf(dv, a, b), dvRoom)
       for (let from = 0; from < queries; from += rows) {
         const count = Math.min(rows, queries - from)
         const n = keysFor(call, from + count)
         const g = matrixOf(instance, grad, startOf(grad, a, b, from), count, gradRoom)
-        sharesOf(call, rooms, a, b, from, count, n, forKeys)
-        if (dv !== null) gather(rooms.scores, g, count, n, w, dvRoom, from === 0)
+        sharesOf(call, own, a, b, from, count, n, forKeys)
+        if (dv !== null) gather(own.scores, g, count, n, w, dvAt, from === 0, own)
         if (dq === null && dk === null) continue
-        product(instance, 4, count, n, w, g, turned(values), slopes, n * 4, rooms.product)
-        kernels.softmax_backward_rows_f32(count, n, slopes, rooms.scores, slopes)
+        product(instance, 4, count, n, w, g, turned(values), slopes, n * 4, own.product)
+        kernels.softmax_backward_rows_f32(count, n, slopes, own.scores, slopes)
         // A row that sees no key has NaN, which must not reach the gradients of the keys.
         const limits = mask?.dtype === 'bool' ? mask : null
-        if (limits !== null || isCausal) maskScores(call, rooms, limits, slopes, a, b, from, count, n, 0)
+        if (limits !== null || isCausal) maskScores(call, own, limits, slopes, a, b, from, count, n, 0)
         workedElements(count * n)
-        if (dk !== null) gather(slopes, denseAt(rooms.scaled, e), count, n, e, dkRoom, from === 0)
+        if (dk !== null) gather(slopes, denseAt(own.scaled, e), count, n, e, dkAt, from === 0, own)
         if (dq === null) continue
-        product(instance, 4, count, e, n, denseAt(slopes, n), forKeys, dqRoom, e * 4, rooms.product)
-        kernels.mul_f32(1, count * e, dqRoom, 0, 1, rooms.scale, 0, 0, dqRoom, 0)
-        copyRun(count * e, instance.f32, dqRoom / 4, dq.storage.host!, startOf(dq, a, b, from))
+        const place = startOf(dq, a, b, from)
+        const dqAt = target(instance, dq, place, dqRoom)
+        product(instance, 4, count, e, n, denseAt(slopes, n), forKeys, dqAt, e * 4, own.product)
+        kernels.mul_f32(1, count * e, dqAt, 0, 1, own.scale, 0, 0, dqAt, 0)
+        written(instance, dqAt, dq, place, count * e)
       }
-      if (dk !== null) copyRun(keys * e, instance.f32, dkRoom / 4, dk.storage.host!, startOf(dk, a, b))
-      if (dv !== null) copyRun(keys * w, instance.f32, dvRoom / 4, dv.storage.host!, startOf(dv, a, b))
-    })
+      if (dk !== null) written(instance, dkAt, dk, startOf(dk, a, b), keys * e)
+      if (dv !== null) written(instance, dvAt, dv, startOf(dv, a, b), keys * w)
+    }
+    if (!shares) {
+      eachMatrix(q, (a, b) => one(a, b, rooms))
+      return
+    }
+    const helpers = { at: rooms.at + rooms.bytes, stride: rooms.bytes }
+    for (let a = 0; a < q.shape[0]!; a++) instance.share(heads, work, (b, at) => one(a, b, roomsOf(rooms, at)), rooms.at, helpers)
   }
 
 export const cells = (instance: LazyInstance): OwnCells => ({

@@ -11,8 +11,9 @@ import type { LazyInstance, WasmInstance, Window } from '../calls/instance.js'
 import { by, type OwnCells, type Rule } from '../calls/own.js'
 import { worked } from '../calls/pause.js'
 import { Staged } from '../calls/staged.js'
-import { byColumns, type Role, windowOf } from './columns.js'
+import { inputByColumns, windowOf } from './columns.js'
 import { direct, directWeight } from './direct.js'
+import { byLibrary, paysByLibrary, type Role } from './library.js'
 import { PANEL_BYTES, product, productScratch } from './products.js'
 
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
@@ -51,9 +52,10 @@ const conv =
       const biases = bias && new Staged(instance, bias, g.o)
       const isStrided = g.strideH * g.strideW > 1
       if (role !== 'weight' && isPointwise(g, bytes)) pointwise(instance, role, bytes, g, images, weights, biases, results)
-      else if (instance.external !== null || (role === 'input' && isStrided)) {
-        byColumns(instance, role, bytes, g, images, weights, biases, results)
-      } else if (role === 'weight') directWeight(instance, bytes, g, images, weights, results)
+      else if (instance.external !== null && paysByLibrary(g)) {
+        byLibrary(instance, instance.external, role, bytes, g, images, weights, biases, results)
+      } else if (role === 'input' && isStrided) inputByColumns(instance, bytes, g, images, weights, results)
+      else if (role === 'weight') directWeight(instance, bytes, g, images, weights, results)
       else if (role === 'forward') direct(instance, false, bytes, g, images, weights, biases, results)
       else direct(instance, true, bytes, g, results, weights, null, images)
     }

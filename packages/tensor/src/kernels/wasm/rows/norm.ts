@@ -36,10 +36,17 @@ declare module '../calls/instance.js' {
 const CHUNK = 4096
 /** The work of an element, for pauses. */
 const WORK_PER_ELEMENT = 8
-/** The same for the question whether threads share them: some 0.6 ns. */
+/** The same for the question whether threads share them: some 0.6 ns along rows, and 0.25 in each of the two passes over channels. */
 const SHARED_WORK_PER_ELEMENT = 12
+const SHARED_WORK_OF_CHANNELS = 5
 /** Rows of layerNorm that share their part of the weights' gradients, or that sum would be written for each row. */
 const ROWS_MIN = 16
+/** `ROWS_IN_FLOAT32` of assembly/rows/norm.ts: rows whose gradients of weights are added in float32. */
+const ROWS_IN_FLOAT32 = 32
+/** Bytes of the sums of all units up to which threads share layerNorm's derivative. */
+const UNIT_SUMS_MAX = 2 ** 24
+/** Blocks of channels for each thread. */
+const UNITS_PER_THREAD = 4
 /** Bytes of two double sums. */
 const SUMS = 16
 
@@ -55,6 +62,11 @@ function vectorOr(instance: WasmInstance, x: Staged | null, n: number, value: nu
   return scratch
 }
 
+/** Whether `out` shares none of its n elements with an input, all of them in the memory. In place a unit would read what it writes. */
+function isApart(n: number, out: Staged, inputs: readonly Staged[]): boolean {
+  return inputs.every((x) => Math.abs(x.at(0) - out.at(0)) >= n * 4)
+}
+
 const layerNorm =
   (lazy: LazyInstance): Norm =>
   (x, weight, bias, out, mean, rstd, eps) => {
@@ -66,9 +78,7 @@ const layerNorm =
     const b = bias === null ? null : new Staged(instance, bias, d)
     const xs = new Staged(instance, x, atOnce * d)
     const outs = new Staged(instance, out, atOnce * d)
-    // In place a unit would read what it writes.
-    const isApart = xs.isDirect && outs.isDirect && Math.abs(xs.at(0) - outs.at(0)) >= rows * d * 4
-    const shares = isApart && instance.shares(rows * d * SHARED_WORK_PER_ELEMENT)
+    const shares = xs.isDirect && outs.isDirect && isApart(rows * d, outs, [xs]) && instance.shares(rows * d * SHARED_WORK_PER_ELEMENT)
     // Statistics of few rows do not lie in the memory: threads write them side by side, and they are copied at the end.
     const means = new Staged(instance, mean, shares ? rows : atOnce)
     const rstds = new Staged(instance, rstd, shares ? rows : atOnce)
@@ -107,29 +117,63 @@ const layerNormBackward =
     const [rows, d] = x.shape as readonly [number, number]
     const instance = lazy.get()
     const { f64, kernels } = instance
-    const atOnce = rowsAtOnce(rows, d, ROWS_MIN)
+    const isAffine = weightGrad !== null || biasGrad !== null
+    const most = rowsAtOnce(rows, d, ROWS_MIN)
+    const fits = most <= ROWS_IN_FLOAT32 || most % ROWS_IN_FLOAT32 === 0
+    const mayShare = fits && instance.shares(rows * d * SHARED_WORK_PER_ELEMENT)
+    // A unit has one sum in float32, so that sums of doubles have the order of one thread.
+    const atOnce = mayShare ? Math.min(most, ROWS_IN_FLOAT32) : most
+    const parts = Math.ceil(rows / atOnce)
     const w = weight === null ? null : new Staged(instance, weight, d)
     const [grads, xs, outs] = [
       new Staged(instance, grad, atOnce * d),
       new Staged(instance, x, atOnce * d),
       new Staged(instance, out, atOnce * d),
     ]
-    const [means, rstds] = [new Staged(instance, mean, atOnce), new Staged(instance, rstd, atOnce)]
-    const scratch = Staged.begin(instance, [w, grads, xs, outs, means, rstds], SUMS, d * 8, d * 8, d * 8, d * 4)
-    const [sums, weightSums, biasSums, parts, ones] = scratch as [number, number, number, number, number]
-    const isAffine = weightGrad !== null || biasGrad !== null
-    for (const total of [weightSums, biasSums]) f64.fill(0, total / 8, total / 8 + d)
+    const isDirect = grads.isDirect && xs.isDirect && outs.isDirect
+    const shares = mayShare && isDirect && parts * d * 16 <= UNIT_SUMS_MAX && isApart(rows * d, outs, [grads, xs])
+    const statistics = shares ? rows : atOnce
+    const [means, rstds] = [new Staged(instance, mean, statistics), new Staged(instance, rstd, statistics)]
+    const own = align(SUMS) + align(2 * d * 4)
+    const scratch = Staged.begin(
+      instance,
+      [w, grads, xs, outs, means, rstds],
+      shares ? instance.threads * own : own,
+      (shares ? parts + 1 : 1) * 2 * d * 8,
+      d * 4,
+      8,
+    )
+    const [sums, totals, ones, zeroAt] = scratch as [number, number, number, number]
+    f64[zeroAt / 8] = 0
+    f64.fill(0, totals / 8, totals / 8 + 2 * d)
     const wAt = vectorOr(instance, w, d, 1, ones)
-    const [forWeight, forBias] = isAffine ? [weightSums, biasSums] : [0, 0]
-    for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
-      const count = Math.min(atOnce, rows - row)
-      const [g, at, m, r] = [grads.read(part), xs.read(part), means.read(part), rstds.read(part)]
-      kernels.layer_norm_backward_f32(count, d, g, at, m, r, wAt, outs.at(part), forWeight, forBias, parts, sums)
-      outs.written(part)
-      worked(count * d * 2 * WORK_PER_ELEMENT)
+    const [forWeight, forBias] = isAffine ? [totals, totals + d * 8] : [0, 0]
+    if (shares) {
+      const [m, r] = [means.read(0), rstds.read(0)]
+      const ofUnits = totals + 2 * d * 8
+      const unit = (part: number, ownSums: number): void => {
+        const row = part * atOnce
+        const count = Math.min(atOnce, rows - row)
+        const to = ofUnits + part * 2 * d * 8
+        if (isAffine) kernels.move_64(1, 2 * d, zeroAt, 0, 0, to, 0, 8)
+        const operands = [grads.at(part), xs.at(part), m + row * 4, r + row * 4, wAt, outs.at(part)] as const
+        const ofUnit = isAffine ? ([to, to + d * 8] as const) : ([0, 0] as const)
+        kernels.layer_norm_backward_f32(count, d, ...operands, ...ofUnit, ownSums + align(SUMS), ownSums)
+        worked(count * d * 2 * WORK_PER_ELEMENT)
+      }
+      instance.share(parts, atOnce * d * SHARED_WORK_PER_ELEMENT, unit, sums, { at: sums + own, stride: own })
+      if (isAffine) for (let part = 0; part < parts; part++) kernels.accumulate_f64(2 * d, ofUnits + part * 2 * d * 8, totals)
+    } else {
+      for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
+        const count = Math.min(atOnce, rows - row)
+        const [g, at, m, r] = [grads.read(part), xs.read(part), means.read(part), rstds.read(part)]
+        kernels.layer_norm_backward_f32(count, d, g, at, m, r, wAt, outs.at(part), forWeight, forBias, sums + align(SUMS), sums)
+        outs.written(part)
+        worked(count * d * 2 * WORK_PER_ELEMENT)
+      }
     }
-    if (weightGrad !== null) elementsOf(weightGrad).set(f64.subarray(weightSums / 8, weightSums / 8 + d))
-    if (biasGrad !== null) elementsOf(biasGrad).set(f64.subarray(biasSums / 8, biasSums / 8 + d))
+    if (weightGrad !== null) elementsOf(weightGrad).set(f64.subarray(totals / 8, totals / 8 + d))
+    if (biasGrad !== null) elementsOf(biasGrad).set(f64.subarray(totals / 8 + d, totals / 8 + 2 * d))
   }
 
 /** x [outer, c, inner] as rows of k elements: of one channel each, or, where inner is 1, of all channels side by side. */
@@ -161,6 +205,35 @@ class ChannelRows {
     return this.atOnce * this.k
   }
 
+  /**
+   * By all threads: calls `f` for a block of channels, for each of its runs of rows. The first element of the run, how many rows it has, and the first one's channel. A channel's
+   * runs are one unit, so its sums have the order of one thread. `begin` is called first: a unit must not read what it writes.
+   */
+  share(
+    instance: WasmInstance,
+    work: number,
+    begin: (channel: number, channels: number) => void,
+    f: (at: number, rows: number, channel: number) => void,
+  ): void {
+    const [outer, { c, k }] = [this.rows / this.c, this]
+    const channels = Math.ceil(c / (instance.threads * UNITS_PER_THREAD))
+    const unit = (part: number): void => {
+      const channel = part * channels
+      const count = Math.min(channels, c - channel)
+      begin(channel, count)
+      for (let o = 0; o < outer; o++) f((o * c + channel) * k, count, channel)
+      worked(outer * count * k * work)
+    }
+    instance.share(Math.ceil(c / channels), outer * channels * k * SHARED_WORK_OF_CHANNELS, unit)
+  }
+
+  /** Whether threads share it, with these operands. */
+  shares(instance: WasmInstance, out: Staged, inputs: readonly Staged[]): boolean {
+    const all = this.rows * this.k
+    if (this.columns === 1 || !out.isDirect || !inputs.every((x) => x.isDirect) || !isApart(all, out, inputs)) return false
+    return this.c > 1 && instance.shares(all * SHARED_WORK_OF_CHANNELS)
+  }
+
   /** Calls `f` for each part: its number, how many rows it has, and the first one's channel. */
   each(work: number, f: (part: number, rows: number, channel: number) => void): void {
     for (let part = 0, row = 0; row < this.rows; part++, row += this.atOnce) {
@@ -170,6 +243,11 @@ class ChannelRows {
     }
   }
 }
+
+const nothing = (): void => {}
+/** Sums of a block of channels become the zero that is at `zeroAt`. */
+const zeroSums = (instance: WasmInstance, zeroAt: number, sums: number) => (channel: number, channels: number) =>
+  instance.kernels.move_64(1, 2 * channels, zeroAt, 0, 0, sums + channel * SUMS, 0, 8)
 
 const channelNorm =
   (lazy: LazyInstance): Norm =>
@@ -185,19 +263,26 @@ const channelNorm =
     const { f32, f64, kernels } = instance
     const [xs, outs] = [new Staged(instance, x, form.size), new Staged(instance, out, form.size)]
     const vector = align(c * 4)
-    const [sums, shift] = Staged.begin(instance, [xs, outs], c * SUMS, 5 * vector) as [number, number]
+    const [sums, shift, zeroAt] = Staged.begin(instance, [xs, outs], c * SUMS, 5 * vector, 8) as [number, number, number]
+    const shares = form.shares(instance, outs, [xs])
     const [high, low, scale, zeros] = [shift + vector, shift + 2 * vector, shift + 3 * vector, shift + 4 * vector]
     const host = x.storage.host as F32
     f64.fill(0, sums / 8, sums / 8 + 2 * c)
+    f64[zeroAt / 8] = 0
     // A channel's first element is a shift that is near its mean; with a shift of 0 an infinite one has an infinite mean.
     for (let i = 0; i < c; i++) {
       const element = host[x.offset + i * inner]!
       f32[shift / 4 + i] = Number.isFinite(element) ? element : 0
     }
-    form.each(WORK_PER_ELEMENT / 2, (part, rows, channel) => {
-      if (columns === 1) kernels.channel_moments_columns_f32(rows, c, xs.read(part), shift, sums)
-      else kernels.channel_moments_f32(rows, channel, c, k, xs.read(part), shift, sums)
-    })
+    if (shares)
+      form.share(instance, WORK_PER_ELEMENT / 2, zeroSums(instance, zeroAt, sums), (at, rows, channel) =>
+        kernels.channel_moments_f32(rows, channel, c, k, xs.at(0) + at * 4, shift, sums),
+      )
+    else
+      form.each(WORK_PER_ELEMENT / 2, (part, rows, channel) => {
+        if (columns === 1) kernels.channel_moments_columns_f32(rows, c, xs.read(part), shift, sums)
+        else kernels.channel_moments_f32(rows, channel, c, k, xs.read(part), shift, sums)
+      })
     const [w, b] = [wanted(weight), wanted(bias)]
     const [means, variances] = [elementsOf<F32>(mean), elementsOf<F32>(variance)]
     for (let i = 0; i < c; i++) {
@@ -211,12 +296,17 @@ const channelNorm =
       f32[scale / 4 + i] = (w === null ? 1 : w[i]!) / Math.sqrt(v + eps)
       f32[zeros / 4 + i] = b === null ? -0 : b[i]!
     }
-    form.each(WORK_PER_ELEMENT / 2, (part, rows, channel) => {
-      // Staged parts are read again: the scratch holds one of them.
-      const at = xs.read(part)
-      kernels.channel_scale_f32(rows, channel, columns === 1 ? 1 : c, k, columns, at, high, low, scale, zeros, outs.at(part))
-      outs.written(part)
-    })
+    if (shares)
+      form.share(instance, WORK_PER_ELEMENT / 2, nothing, (at, rows, channel) =>
+        kernels.channel_scale_f32(rows, channel, c, k, 0, xs.at(0) + at * 4, high, low, scale, zeros, outs.at(0) + at * 4),
+      )
+    else
+      form.each(WORK_PER_ELEMENT / 2, (part, rows, channel) => {
+        // Staged parts are read again: the scratch holds one of them.
+        const at = xs.read(part)
+        kernels.channel_scale_f32(rows, channel, columns === 1 ? 1 : c, k, columns, at, high, low, scale, zeros, outs.at(part))
+        outs.written(part)
+      })
   }
 
 const channelNormBackward =
@@ -232,15 +322,22 @@ const channelNormBackward =
       new Staged(instance, out, form.size),
     ]
     const vector = align(c * 4)
-    const [sums, centre] = Staged.begin(instance, [grads, xs, outs], c * SUMS, 4 * vector) as [number, number]
+    const [sums, centre, zeroAt] = Staged.begin(instance, [grads, xs, outs], c * SUMS, 4 * vector, 8) as [number, number, number]
+    const shares = form.shares(instance, outs, [grads, xs])
     const [first, slope, scale] = [centre + vector, centre + 2 * vector, centre + 3 * vector]
     f64.fill(0, sums / 8, sums / 8 + 2 * c)
+    f64[zeroAt / 8] = 0
     f32.set(elementsOf<F32>(mean), centre / 4)
-    form.each(WORK_PER_ELEMENT, (part, rows, channel) => {
-      const [g, at] = [grads.read(part), xs.read(part)]
-      if (columns === 1) kernels.channel_slopes_columns_f32(rows, c, g, at, centre, sums)
-      else kernels.channel_slopes_f32(rows, channel, c, k, g, at, centre, sums)
-    })
+    if (shares)
+      form.share(instance, WORK_PER_ELEMENT, zeroSums(instance, zeroAt, sums), (at, rows, channel) =>
+        kernels.channel_slopes_f32(rows, channel, c, k, grads.at(0) + at * 4, xs.at(0) + at * 4, centre, sums),
+      )
+    else
+      form.each(WORK_PER_ELEMENT, (part, rows, channel) => {
+        const [g, at] = [grads.read(part), xs.read(part)]
+        if (columns === 1) kernels.channel_slopes_columns_f32(rows, c, g, at, centre, sums)
+        else kernels.channel_slopes_f32(rows, channel, c, k, g, at, centre, sums)
+      })
     const w = wanted(weight)
     const variances = elementsOf<F32>(variance)
     const forWeight = wanted(weightGrad)
@@ -254,11 +351,17 @@ const channelNormBackward =
       if (forWeight !== null) forWeight[i] = product * r
       if (forBias !== null) forBias[i] = sum
     }
-    form.each(WORK_PER_ELEMENT, (part, rows, channel) => {
-      const [g, at] = [grads.read(part), xs.read(part)]
-      kernels.channel_backward_f32(rows, channel, columns === 1 ? 1 : c, k, columns, g, at, centre, first, slope, scale, outs.at(part))
-      outs.written(part)
-    })
+    if (shares)
+      form.share(instance, WORK_PER_ELEMENT, nothing, (at, rows, channel) => {
+        const operands = [grads.at(0) + at * 4, xs.at(0) + at * 4, centre, first, slope, scale, outs.at(0) + at * 4] as const
+        kernels.channel_backward_f32(rows, channel, c, k, 0, ...operands)
+      })
+    else
+      form.each(WORK_PER_ELEMENT, (part, rows, channel) => {
+        const [g, at] = [grads.read(part), xs.read(part)]
+        kernels.channel_backward_f32(rows, channel, columns === 1 ? 1 : c, k, columns, g, at, centre, first, slope, scale, outs.at(part))
+        outs.written(part)
+      })
   }
 
 export const cells = (instance: LazyInstance): OwnCells => ({

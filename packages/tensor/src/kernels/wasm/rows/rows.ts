@@ -27,6 +27,11 @@ declare module '../calls/instance.js' {
 export const CHUNK = 2048
 /** Bytes of room for a chunk of any dtype. */
 export const ROOM = CHUNK * 8
+/** The work of an element, in multiplications, for the question whether threads share a reduction. */
+const SHARED_WORK_PER_ELEMENT = 2
+/** Elements of a unit of rows, and units of columns for each thread. */
+const UNIT = 32_768
+const UNITS_PER_THREAD = 4
 /** Bytes of eight double accumulators. */
 const SUMS = 64
 
@@ -87,6 +92,10 @@ export function reduceRows(
   const host = x.storage.host!
   const size = host.BYTES_PER_ELEMENT
   const xAt = instance.direct(host, x.offset + from)
+  if (xAt >= 0 && instance.shares(rows * k * SHARED_WORK_PER_ELEMENT)) {
+    shareRows(instance, kernel, rows, k, xAt, size, out, to)
+    return
+  }
   const room = xAt < 0 ? align(Math.max(CHUNK, k) * size) : 0
   const staged = instance.begin(room + ROOM)
   const results = staged + room
@@ -98,6 +107,29 @@ export function reduceRows(
     workedElements(count * k)
     unstage(instance, count, results, out, to + r)
   }
+}
+
+/** By all threads. Results lie in scratch, as few are not in the memory. */
+function shareRows(
+  instance: WasmInstance,
+  kernel: RowsExport,
+  rows: number,
+  k: number,
+  x: number,
+  size: number,
+  out: Elements,
+  to: number,
+): void {
+  const resultSize = viewOf(instance, out.dtype).BYTES_PER_ELEMENT
+  const results = instance.begin(rows * resultSize)
+  const part = Math.max(1, Math.floor(UNIT / k))
+  const unit = (i: number): void => {
+    const count = Math.min(part, rows - i * part)
+    kernel(count, k, x + i * part * k * size, results + i * part * resultSize)
+    workedElements(count * k)
+  }
+  instance.share(Math.ceil(rows / part), part * k * SHARED_WORK_PER_ELEMENT, unit)
+  unstage(instance, rows, results, out, to)
 }
 
 /** Long rows in pieces, for reductions to x's dtype in which the order does not count. */
@@ -129,15 +161,29 @@ export function reduceColumns(
   k: number,
   inner: number,
 ): void {
-  const staged = instance.begin(2 * ROOM)
+  const staged = instance.begin(2 * ROOM + 16)
   const heldAt = staged + ROOM
   const totals = viewOf(instance, held)
-  const at = heldAt / totals.BYTES_PER_ELEMENT
+  const size = totals.BYTES_PER_ELEMENT
+  const at = heldAt / size
+  const startAt = heldAt + ROOM
+  const shares = instance.direct(x.storage.host!, x.offset) >= 0 && instance.shares(k * Math.min(inner, CHUNK) * SHARED_WORK_PER_ELEMENT)
+  totals[startAt / size] = start
   for (let first = 0; first < x.numel; first += k * inner) {
     for (let i = 0; i < inner; i += CHUNK) {
       const width = Math.min(CHUNK, inner - i)
-      totals.fill(start, at, at + width)
-      overRows(instance, x, first + i, width, k, inner, staged, (rows, _, from, row) => kernel(rows, width, from, row, heldAt))
+      if (shares) {
+        const part = Math.ceil(width / (instance.threads * UNITS_PER_THREAD) / 64) * 64
+        const unit = (u: number): void => {
+          const [own, count] = [heldAt + u * part * size, Math.min(part, width - u * part)]
+          instance.kernels[size === 8 ? 'move_64' : size === 4 ? 'move_32' : 'move_8'](1, count, startAt, 0, 0, own, 0, size)
+          overRows(instance, x, first + i + u * part, count, k, inner, staged, (rows, _, from, row) => kernel(rows, count, from, row, own))
+        }
+        instance.share(Math.ceil(width / part), k * part * SHARED_WORK_PER_ELEMENT, unit)
+      } else {
+        totals.fill(start, at, at + width)
+        overRows(instance, x, first + i, width, k, inner, staged, (rows, _, from, row) => kernel(rows, width, from, row, heldAt))
+      }
       // A total of float32 takes half of its room, so each is read before its place is written.
       if (held !== out.dtype) instance.kernels.convert_f64_f32(width, heldAt, heldAt)
       unstage(instance, width, heldAt, out, first / k + i)

@@ -25,7 +25,7 @@ const STATES_AT = DONE_AT + CLAIMS_MAX
 export const HELPERS_MAX = 255
 const NUMBERS_AT = STATES_AT + HELPERS_MAX * LINE
 /** Of all calls of a unit, each with its arguments. */
-export const TAPE_MAX = 16_384
+export const TAPE_MAX = 65_536
 
 // The states of a helper.
 /** Its thread has not begun yet. */

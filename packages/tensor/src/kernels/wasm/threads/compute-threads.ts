@@ -11,7 +11,8 @@ let computeThreads = 1
 /** An instance of kernels.wasm. */
 interface Computing {
   useThreads(threads: number): void
-  readonly helpers: HelperCounts
+  /** Several instances may have the same ones. */
+  readonly helpers: HelperCounts | null
 }
 /** How many helper threads can compute now, and how many parts of kernels they have computed so far. */
 export interface HelperCounts {
@@ -24,7 +25,7 @@ const instances = new Set<Computing>()
 /**
  * How many threads compute the large operations of this thread: this thread, and `count − 1` helpers. The helpers start at the first large operation. All
  * threads of a process together start at most as many helpers as the machine has cores, less one, and operations have the same results, to the last bit, with any
- * number of threads. A worker has a setting of its own; default 1. PyTorch: `torch.set_num_threads`.
+ * number of threads. A worker has a setting of its own; default 1. The library of device `blas` has one number for the process, the largest of its workers', and other last bits with another number. PyTorch: `torch.set_num_threads`.
  * @throws INVALID_ARGUMENT unless `count` is a whole number from 1 to 256
  * @example setComputeThreads(2)
  */
@@ -60,8 +61,12 @@ export function onComputeThreads(instance: Computing): void {
 
 /** Of all helpers of this thread. */
 export function helperCounts(): HelperCounts {
-  const counts = [...instances].map(({ helpers }) => helpers)
-  return { ready: counts.reduce((sum, { ready }) => sum + ready, 0), helped: counts.reduce((sum, { helped }) => sum + helped, 0) }
+  let [ready, helped] = [0, 0]
+  for (const helpers of new Set([...instances].map((instance) => instance.helpers))) {
+    ready += helpers?.ready ?? 0
+    helped += helpers?.helped ?? 0
+  }
+  return { ready, helped }
 }
 
 /** Multiplications from which on a kernel is shared: some 100 µs, several times what a sleeping helper needs to wake up. */

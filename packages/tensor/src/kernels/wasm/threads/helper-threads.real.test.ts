@@ -4,9 +4,14 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { Heap } from '../../../heap/heap.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import { verifyHeap } from '../../../heap/verify.js'
-import { memoryScope, rand } from '../../../index.js'
+import { memoryScope, rand, zeros, zerosLike } from '../../../index.js'
+import { scaledDotProductAttention } from '../../../operations.js'
+import { kernelsFor } from '../../../tensor/device.js'
+import type { AttentionBackward, Conv, Matmul, Norm, NormBackward } from '../../table/operands.js'
+import { createWasmBackend } from '../backend.js'
 import { installKernelPause } from '../calls/pause.js'
 import { helperCounts, setComputeThreads, withThreadLimits } from './compute-threads.js'
 import { deaths } from './deaths.fixture.js'
@@ -38,6 +43,43 @@ test(`${PROGRAMS} random programs have the same bits with 1, 2 and 3 threads (se
     expect(helperCounts().helped - helped).toBeGreaterThan(PROGRAMS)
   }
 }, 300_000)
+
+test('helpers take part in all kernels that are shared', async () => {
+  await withHelpers(2)
+  const { attentionBackward, conv2dInput, layerNormBackward, channelNorm, channelNormBackward } = kernelsFor(rand([1]))
+  const [heads, many, queries] = [rand([1, 4, 128, 64]), rand([1, 1, 2100, 64]), rand([1, 1, 64, 64])]
+  const [rows, image, weight, column] = [rand([2000, 500]), rand([4, 16, 64, 64]), rand([16, 16, 3, 3]), rand([16])]
+  const strides = { strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
+  const geometry = { n: 4, c: 16, o: 16, h: 127, w: 127, kh: 3, kw: 3, oh: 64, ow: 64, ...strides }
+  const works: Readonly<Record<string, () => unknown>> = {
+    'attention of a head': () => scaledDotProductAttention(queries, many, many),
+    'attention of a head, causal': () => scaledDotProductAttention(queries, many, many, { isCausal: true }),
+    attentionBackward: () => {
+      const [dq, dk, dv] = [zerosLike(heads), zerosLike(heads), zerosLike(heads)]
+      ;(attentionBackward.float32 as AttentionBackward)(heads, heads, heads, heads, null, dq, dk, dv, 0.1, true)
+    },
+    conv2dInput: () => (conv2dInput.float32 as Conv)(image, weight, null, zeros([4, 16, 127, 127]), geometry),
+    layerNormBackward: () => {
+      const [each, w] = [rand([2000]), rand([500])]
+      ;(layerNormBackward.float32 as NormBackward)(rows, rows, each, each, w, zerosLike(rows), zerosLike(w), null, 0)
+    },
+    channelNorm: () => (channelNorm.float32 as Norm)(image, null, null, zerosLike(image), zeros([16]), zeros([16]), 0),
+    channelNormBackward: () =>
+      (channelNormBackward.float32 as NormBackward)(image, image, column, column, null, zerosLike(image), zeros([16]), null, 0.1),
+    'sum of rows': () => rows.sum([1]),
+    'sum of columns': () => rows.sum([0]),
+    'greatest of all': () => rows.amax(),
+    variance: () => rows.var(1),
+    'a row broadcasts': () => rows.add(rows.select(0, 0)),
+  }
+  const shared: string[] = []
+  for (const [name, work] of Object.entries(works)) {
+    const { helped } = helperCounts()
+    for (let round = 0; round < 300 && helperCounts().helped === helped; round++) memoryScope(() => void work())
+    if (helperCounts().helped > helped) shared.push(name)
+  }
+  expect(shared).toEqual(Object.keys(works))
+}, 120_000)
 
 test('one thread starts no helper, nor do small operations', () => {
   const started: Worker[] = []
@@ -143,6 +185,59 @@ test(`10 rounds of helpers and workers that are terminated in the middle of kern
   const { helpersEnded, workersEnded } = await deaths({ rounds: 10, seed })
   expect([helpersEnded, workersEnded].every((count) => count > 0)).toBe(true)
 }, 120_000)
+
+test('all instances of the kernels in a thread have the same helpers', async () => {
+  const started: Worker[] = []
+  const also = withThreadLimits({ onStart: (worker) => started.push(worker) })
+  await withHelpers(3)
+  const [a, b, out] = [rand([300, 300]), rand([300, 300]), zeros([300, 300])]
+  const other = createWasmBackend(threadHeap).kernels.matmul.float32 as Matmul
+  const { helped } = helperCounts()
+  for (let round = 0; round < 1000 && helperCounts().helped === helped; round++) other(a, b, out)
+  expect([started.length, helperCounts().ready, helperCounts().helped > helped]).toEqual([2, 2, true])
+  expect(out.dataSync()).toEqual(a.matmul(b).dataSync())
+  also()
+})
+
+test('a helper that cannot start leaves its place to another thread', async () => {
+  const handle = threadHeap().handle()!
+  const another = Heap.attach(handle)
+  const warned = once(process, 'warning')
+  const also = withThreadLimits({
+    cores: 3,
+    onStart: (worker) => {
+      // As a thread that throws before it begins: the error comes before the end.
+      worker.once('exit', () => worker.emit('error', new Error('no memory')))
+      void worker.terminate()
+    },
+  })
+  setComputeThreads(2)
+  memoryScope(() => zeros([300, 300]).exp())
+  expect(another.claimHelpers(2, 2)).toBe(1)
+  expect(((await warned) as [Error])[0].message).toContain('no memory')
+  memoryScope(() => zeros([300, 300]).exp())
+  expect(another.claimHelpers(2, 2)).toBe(2)
+  another.claimHelpers(0, 2)
+  also()
+})
+
+test('a thread that Node refuses at once leaves its place, too', async () => {
+  const another = Heap.attach(threadHeap().handle()!)
+  const warned = once(process, 'warning')
+  const also = withThreadLimits({
+    cores: 3,
+    onStart: (worker) => {
+      void worker.terminate()
+      throw new Error('no thread')
+    },
+  })
+  setComputeThreads(3)
+  memoryScope(() => zeros([300, 300]).exp())
+  expect(((await warned) as [Error])[0].message).toContain('no thread')
+  expect(another.claimHelpers(2, 2)).toBe(2)
+  another.claimHelpers(0, 2)
+  also()
+})
 
 test('helpers do not keep a process alive', () => {
   const path = fileURLToPath(new URL('./lets-go.fixture.js', import.meta.url))

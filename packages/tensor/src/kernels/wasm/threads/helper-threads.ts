@@ -64,27 +64,43 @@ interface Helper {
   isMissed: boolean
 }
 
+/** Of this thread, by the memory in which they compute: all instances of the kernels there have the same helpers. */
+const ofMemory = new WeakMap<object, HelperThreads>()
+
 export class HelperThreads {
   readonly #computes: Computes
-  readonly #memory = makeBoard()
-  readonly #board: Board = viewsOf(this.#memory)
+  #memory = makeBoard()
+  #board: Board = viewsOf(this.#memory)
   readonly #helpers: Helper[] = []
-  #wanted: number
   readonly #grant: (wanted: number) => number
+  #wanted = 0
+  /** How many this thread may have, and how many of these cannot be started. */
   #count = 0
+  #lost = 0
   #job = 0
   #isOpen = false
   #helped = 0
   #retries = RETRIES
 
-  /**
-   * @param wanted how many helpers; they are started at the first job
-   * @param grant takes so many helpers of those that the threads of this process may have, and says how many this thread gets
-   */
-  constructor(wanted: number, grant: (wanted: number) => number, computes: Computes) {
-    this.#wanted = wanted
+  /** @param grant takes so many helpers of those that the threads of this process may have, and says how many this thread gets */
+  private constructor(grant: (wanted: number) => number, computes: Computes) {
     this.#grant = grant
     this.#computes = computes
+  }
+
+  /** The helpers of this thread that compute there. */
+  static of(computes: Computes, grant: (wanted: number) => number): HelperThreads {
+    const found = ofMemory.get(computes.memory) ?? new HelperThreads(grant, computes)
+    ofMemory.set(computes.memory, found)
+    return found
+  }
+
+  /** So many helpers from now on, which are started at the first job. */
+  want(wanted: number): void {
+    if (wanted === this.#wanted) return
+    this.#end()
+    this.#wanted = wanted
+    this.#retries = RETRIES
   }
 
   /** How many of them can compute now. */
@@ -101,13 +117,14 @@ export class HelperThreads {
 
   /** Starts the helpers that are missing, as many as other threads leave. */
   start(): void {
-    if (this.#count < this.#wanted) this.#count = this.#grant(this.#wanted)
+    if (this.#count < this.#wanted) this.#count = this.#lost + this.#grant(this.#wanted - this.#lost)
     for (let i = 0; i < this.#count; i++) {
       if (!(this.#helpers[i]?.isMissed ?? true)) continue
       try {
         this.#spawn(i)
       } catch (error) {
         this.#wanted = this.#count = i
+        this.#grant(i - this.#lost)
         warn(error)
       }
     }
@@ -146,14 +163,16 @@ export class HelperThreads {
   }
 
   /** Ends all helpers, which are outside of a job. */
-  close(): void {
+  #end(): void {
+    assert(!this.#isOpen, 'helpers end within a job')
     this.#grant(0)
-    this.#count = 0
-    for (const [i, { worker }] of this.#helpers.entries()) {
-      Atomics.store(this.#board.words, stateAt(i), ABSENT)
-      void worker.terminate()
-    }
+    this.#count = this.#lost = 0
+    for (const { worker } of this.#helpers) void worker.terminate()
     this.#helpers.length = 0
+    // A thread that has not ended yet may still begin: it finds no job.
+    this.#memory = makeBoard()
+    this.#board = viewsOf(this.#memory)
+    this.#job = 0
   }
 
   #compute(claim: number, perClaim: number, units: number, unit: Unit, scratch: number): void {
@@ -230,7 +249,12 @@ export class HelperThreads {
       const hasBegun = Atomics.exchange(this.#board.words, stateAt(index), ENDED) !== ABSENT
       // A thread that throws before it begins would throw the next time; one that was terminated may begin.
       if (hasBegun || (thrown === undefined && this.#retries-- > 0)) helper.isMissed = true
-      else warn(thrown)
+      else {
+        // Another thread may have it.
+        this.#lost++
+        this.#grant(this.#count - this.#lost)
+        warn(thrown)
+      }
     })
   }
 }

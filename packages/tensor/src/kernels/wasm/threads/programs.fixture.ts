@@ -1,9 +1,11 @@
 /** Random programs of large operations, for tests that compare what different numbers of threads compute. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fromTypedArray, memoryScope, type Tensor, zeros } from '../../../index.js'
-import { conv2d, layerNorm, scaledDotProductAttention } from '../../../operations.js'
+import { fromTypedArray, memoryScope, type Tensor, zeros, zerosLike } from '../../../index.js'
+import { cat, conv2d, layerNorm, scaledDotProductAttention, where } from '../../../operations.js'
 import { convolutionInput, convolutionWeight } from '../../../ops/inner/windows.js'
+import { kernelsFor } from '../../../tensor/device.js'
 import type { ConvGeometry } from '../../table/neural.js'
+import type { AttentionBackward, Norm, NormBackward } from '../../table/operands.js'
 import { helperCounts, setComputeThreads } from './compute-threads.js'
 
 /** Numbers below n, by a seed. */
@@ -36,7 +38,7 @@ function operation(pick: (n: number) => number): Tensor {
   // From two units of an element-wise kernel on, and a part of one.
   const shape = [2 + pick(3), 40 + pick(60), 300 + pick(200)]
   const [m, n, k] = [1 + pick(pick(2) === 0 ? 40 : 300), 1 + pick(300), 1 + pick(pick(3) === 0 ? 700 : 100)]
-  switch (pick(12)) {
+  switch (pick(15)) {
     case 0:
     case 1:
       return numbers(shape, pick, wide)[UNARY[pick(UNARY.length)]!]()
@@ -65,6 +67,12 @@ function operation(pick: (n: number) => number): Tensor {
       const of = (rows: number): Tensor => numbers([2, heads, rows, e], pick)
       return scaledDotProductAttention(of(queries), of(keys), of(keys), { isCausal: pick(2) === 0 })
     }
+    case 11:
+      return attended(pick)
+    case 12:
+      return normed(pick)
+    case 13:
+      return reduced(pick, wide)
     case 9:
       return convolved(pick, wide)
     default: {
@@ -72,6 +80,55 @@ function operation(pick: (n: number) => number): Tensor {
       return [() => x.softmax(-1), () => x.logSoftmax(-1), () => layerNorm(x, [shape[2]!]), () => x.sum([0]), () => x.amax([1])][pick(5)]!()
     }
   }
+}
+
+/** Attention of many keys, or all gradients of attention. */
+function attended(pick: (n: number) => number): Tensor {
+  const [heads, queries, e] = [1 + pick(5), 20 + pick(60), 40 + pick(40)]
+  const keys = pick(3) === 0 ? 2049 + pick(60) : 80 + pick(100)
+  const of = (rows: number): Tensor => numbers([2, heads, rows, e], pick)
+  const [q, k, v, grad] = [of(queries), of(keys), of(keys), of(queries)]
+  const [isCausal, mask] = [pick(2) === 0, pick(2) === 0 ? numbers([1, 1, queries, keys], pick).expand([2, heads, queries, keys]) : null]
+  if (pick(2) === 0) return scaledDotProductAttention(q, k, v, mask === null ? { isCausal } : { attnMask: mask })
+  const grads = [q, k, v].map((x) => (pick(4) === 0 ? null : zerosLike(x))) as [Tensor | null, Tensor | null, Tensor | null]
+  ;(kernelsFor(q).attentionBackward.float32 as AttentionBackward)(grad, q, k, v, mask, ...grads, 0.1, isCausal)
+  return all(grads)
+}
+
+/** layerNorm or batchNorm of training, with all gradients. */
+function normed(pick: (n: number) => number): Tensor {
+  const [isRows, isAffine] = [pick(2) === 0, pick(3) > 0]
+  const shape = isRows ? [20 + pick(300), [32, 64, 100, 128, 20 + pick(300)][pick(5)]!] : [1 + pick(6), 2 + pick(9), 100 + pick(400)]
+  const [x, grad, weight, bias] = [numbers(shape, pick), numbers(shape, pick), numbers([shape[1]!], pick), numbers([shape[1]!], pick)]
+  const { layerNorm: rows, layerNormBackward, channelNorm, channelNormBackward } = kernelsFor(x)
+  const [forward, backward] = [
+    (isRows ? rows : channelNorm).float32 as Norm,
+    (isRows ? layerNormBackward : channelNormBackward).float32 as NormBackward,
+  ]
+  const [out, mean, spread] = [zerosLike(x), zeros([isRows ? shape[0]! : shape[1]!]), zeros([isRows ? shape[0]! : shape[1]!])]
+  forward(x, isAffine ? weight : null, isAffine ? bias : null, out, mean, spread, 1e-5)
+  const [dx, dw, db] = [zerosLike(x), zerosLike(weight), zerosLike(weight)]
+  backward(grad, x, mean, spread, isAffine ? weight : null, dx, isAffine ? dw : null, isAffine ? db : null, 1e-5)
+  return all([out, mean, spread, dx, dw, db])
+}
+
+const all = (xs: readonly (Tensor | null)[]): Tensor => cat([zeros([1]), ...xs.flatMap((x) => (x === null ? [] : [x.flatten()]))])
+
+/** A reduction over rows, columns or both, or an operation whose second operand broadcasts. */
+function reduced(pick: (n: number) => number, wide: boolean): Tensor {
+  const shape = [100 + pick(300), 200 + pick(400)]
+  const x = numbers(shape, pick, wide)
+  const [row, column] = [numbers([shape[1]!], pick, wide), numbers([shape[0]!, 1], pick, wide)]
+  return [
+    ...[() => x.sum([pick(2)]), () => x.prod(pick(2)), () => x.amin([pick(2)]), () => x.argmax(pick(2)), () => x.var(pick(2))],
+    ...[() => x.amax(), () => x.mean([1]), () => x.gt(0).any(pick(2)), () => x.to('int32').sum([pick(2)])],
+    ...[
+      () => x.add(row),
+      () => x.mul(column),
+      () => where(x.gt(0), row, column),
+      () => x.narrow(0, 0, 100).reshape([2, 50, shape[1]!]).div(row),
+    ],
+  ][pick(13)]!()
 }
 
 /** A convolution of several images, or one of its gradients. */
