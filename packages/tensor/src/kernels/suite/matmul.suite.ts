@@ -18,6 +18,10 @@ export function matmul(cell: Cell): void {
     [0, 4, 3, 2],
     [1, 37, 41, 64],
     [2, 16, 24, 33],
+    // Many that are small.
+    [40, 1, 1, 1],
+    [7, 1, 1, 5],
+    [5, 3, 2, 4],
   ]
   // Beyond the blocks of a tiled product in every direction: rows, columns, depth.
   if (!cell.isSlow) sizes.push([1, 9, 523, 150], [1, 67, 21, 270], [1, 10, 260, 300])
