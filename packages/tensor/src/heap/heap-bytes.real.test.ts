@@ -20,7 +20,7 @@ const program = `
   console.log(JSON.stringify({ refused, bytes, late: refusal(RESERVED_BYTES_MIN) }))
 `
 
-/** What the program prints, as JSON, in a process of its own. */
+/** Runs the program in a process of its own, and parses the JSON that it prints. */
 function printed(text: string): unknown {
   const { NODE_OPTIONS: _, ...env } = process.env
   return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '-e', text], { env, encoding: 'utf8' }))

@@ -1,4 +1,4 @@
-/** What `parts/einsum.ts` remembers of an equation does not show. The values are compared with PyTorch's elsewhere. */
+/** `parts/einsum.ts` remembers equations, and no result shows it. Other tests compare the values with PyTorch's. */
 import { expect, test } from '@jest/globals'
 import { ones, type Tensor, tensor } from '../index.js'
 import { einsum } from './all.js'
