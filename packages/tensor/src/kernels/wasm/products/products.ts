@@ -155,7 +155,7 @@ export function depthOf(k: number, bytes: number): number {
 
 /** Bytes of scratch that `product` needs for this size, or with a smaller n or k. `bCol`: bytes from a column of b to the next. */
 export function productScratch(m: number, n: number, k: number, bytes: number, bCol: number): number {
-  if (m === 1) return 0
+  if (m === 1 || k === 1) return 0
   const packed = isPacked(m, n, k, bytes, bCol) ? (BLOCK_ROWS + BLOCK_COLUMNS / bytes) * BLOCK_DEPTH : 0
   const rows = mayPackRows(m, n) ? Math.min(m, BLOCK_ROWS) + 3 : 0
   return TILE_BYTES + Math.max(packed, k * PANEL_BYTES + rows * k * bytes)
@@ -180,8 +180,19 @@ export function product(
   if (instance.external?.(bytes, m, n, k, a, b, out, outRow)) return
   const kernels = instance.products[bytes]
   if (m === 1) vector(kernels, n, k, bytes, a, b, out)
+  else if (k === 1) outer(kernels, m, n, a, b, out, outRow)
   else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
   else rowsOf(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
+}
+
+/** A column times a row, in pieces of rows. */
+function outer(kernels: ProductKernels, m: number, n: number, a: Matrix, b: Matrix, out: number, outRow: number): void {
+  const atOnce = rowsAtOnce(n)
+  for (let i = 0; i < m; i += atOnce) {
+    const rows = Math.min(atOnce, m - i)
+    kernels.outer(rows, n, a.pointer + i * a.row, a.row, b.pointer, b.col, out + i * outRow, outRow)
+    worked(rows * n)
+  }
 }
 
 /** One row times b, in pieces of columns. */
