@@ -162,8 +162,8 @@ function edge<T>(
   }
 }
 
-/** out [m, n] = a [m, 1] · b [1, n] with any strides: a product without a sum, but for that from 0. @exports outer: f32 f64 */
-@inline function outer<T>(m: i32, n: i32, a: usize, aRow: usize, b: usize, bCol: usize, out: usize, outRow: usize): void {
+/** out [m, n] = a [m, 1] · b [1, n] with any strides: a product without a sum, but for that from 0. @exports column_by_row: f32 f64 */
+@inline function columnByRow<T>(m: i32, n: i32, a: usize, aRow: usize, b: usize, bCol: usize, out: usize, outRow: usize): void {
   const all = <usize>n * sizeof<T>()
   const whole = bCol == sizeof<T>() ? all & ~15 : 0
   const zero = v128.splat<T>(0)

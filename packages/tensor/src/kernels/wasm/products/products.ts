@@ -180,17 +180,17 @@ export function product(
   if (instance.external?.(bytes, m, n, k, a, b, out, outRow)) return
   const kernels = instance.products[bytes]
   if (m === 1) vector(kernels, n, k, bytes, a, b, out)
-  else if (k === 1) outer(kernels, m, n, a, b, out, outRow)
+  else if (k === 1) columnByRow(kernels, m, n, a, b, out, outRow)
   else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
   else rowsOf(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
 }
 
 /** A column times a row, in pieces of rows. */
-function outer(kernels: ProductKernels, m: number, n: number, a: Matrix, b: Matrix, out: number, outRow: number): void {
+function columnByRow(kernels: ProductKernels, m: number, n: number, a: Matrix, b: Matrix, out: number, outRow: number): void {
   const atOnce = rowsAtOnce(n)
   for (let i = 0; i < m; i += atOnce) {
     const rows = Math.min(atOnce, m - i)
-    kernels.outer(rows, n, a.pointer + i * a.row, a.row, b.pointer, b.col, out + i * outRow, outRow)
+    kernels.columnByRow(rows, n, a.pointer + i * a.row, a.row, b.pointer, b.col, out + i * outRow, outRow)
     worked(rows * n)
   }
 }
