@@ -3,21 +3,22 @@
 /** Does a row's work so often, and gives the seconds. */
 export type Timed = (times: number) => Promise<number>
 
-/** A turn takes so long, but at most TIMES_MAX times. */
 const TURN_SECONDS = 0.03
-const TIMES_MAX = 2000
-/** V8 optimizes a function after some hundred calls. */
-const WARM_TIMES = 300
-const WARM_SECONDS_MAX = 0.3
+/**
+ * V8 optimizes a function after some hundred calls, on a thread of its own, which may take some milliseconds; and again when it meets operands that it has not seen. The first row of a run needs
+ * all of it.
+ */
+const WARM_SECONDS = 0.05
 
 export async function minima(contestants: readonly Timed[], turns: number): Promise<number[]> {
   const times: number[] = []
   for (const run of contestants) {
     await run(2)
-    const one = await run(1)
-    times.push(Math.max(1, Math.min(TIMES_MAX, Math.floor(TURN_SECONDS / Math.max(one, 1e-7)))))
-    const warm = Math.min(WARM_TIMES, Math.floor(WARM_SECONDS_MAX / Math.max(one, 1e-7)))
-    if (warm > 0) await run(warm)
+    const cold = await run(1)
+    await run(Math.max(1, Math.floor(WARM_SECONDS / Math.max(cold, 1e-7))))
+    const few = Math.max(1, Math.floor(TURN_SECONDS / 10 / Math.max(cold, 1e-7)))
+    const one = (await run(few)) / few
+    times.push(Math.max(1, Math.floor(TURN_SECONDS / Math.max(one, 1e-7))))
   }
   const best = contestants.map(() => Number.POSITIVE_INFINITY)
   for (let turn = 0; turn < turns; turn++) {

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals'
 import { summary } from './operations.js'
 import { operationRows } from './rows.js'
 
-const rows = operationRows()
+const rows = new Map(operationRows())
 
 /** The names in the script: of `row`, `both`, `plain` and `ROWS[…]`, without what their sizes add. */
 function torchNames(): Set<string> {

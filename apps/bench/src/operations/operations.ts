@@ -3,6 +3,7 @@
  * to 128-bit kernels as WebAssembly is, and the WebAssembly backends of tfjs and jax-js.
  */
 import { createRequire } from 'node:module'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { type DeviceSpec, memoryScope, setComputeThreads, withDevice } from 'postgrad'
 import { median } from '../row.js'
@@ -38,17 +39,22 @@ const FEW = 2
 export async function measureOperations(settings: OperationSettings, say: (line: string) => void): Promise<OperationFigures[] | null> {
   const { json, only, turns, threads } = settings
   const device = settings.device as DeviceSpec
-  const rows = withDevice(device, operationRows)
-  const names = [...rows.keys()].filter((name) => only.some((part) => name.includes(part)))
-  if (names.length === 0) return null
-  const peers = settings.peers ? await startPeers(threads, say) : { torch: null, narrow: null, tfjs: null, jax: null }
+  const rows = operationRows()
   const figures: OperationFigures[] = []
-  if (!json) console.log(HEAD)
+  let peers = NO_PEERS
   setComputeThreads(threads)
   try {
-    for (const name of names) {
+    for (;;) {
+      const next = withDevice(device, () => rows.next())
+      if (next.done === true) break
+      const [name, work] = next.value
+      if (!only.some((part) => name.includes(part))) continue
+      if (figures.length === 0) {
+        if (settings.peers) peers = await startPeers(threads, say)
+        if (!json) console.log(HEAD)
+      }
       const contestants: Partial<Record<keyof OperationFigures, Timed>> = {
-        ours: repeat(scoped(rows.get(name)!), (run) => withDevice(device, run)),
+        ours: repeat(scoped(work), (run) => withDevice(device, run)),
       }
       const { torch, narrow, tfjs, jax } = peers
       if (torch?.names.has(name)) contestants.torch = (times) => torch.run(name, times)
@@ -60,12 +66,15 @@ export async function measureOperations(settings: OperationSettings, say: (line:
       const row: OperationFigures = { name, ours: 0, torch: null, narrow: null, tfjs: null, jax: null, ...measured }
       figures.push(row)
       console.log(json ? JSON.stringify(row) : rowText(row))
+      // The heap gives a turn of the event loop a limited amount.
+      await setImmediate()
     }
   } finally {
     peers.torch?.close()
     peers.narrow?.close()
     setComputeThreads(1)
   }
+  if (figures.length === 0) return null
   if (!json) for (const line of summary(figures)) console.log(line)
   return figures
 }
@@ -76,6 +85,8 @@ interface Peers {
   readonly tfjs: ReadonlyMap<string, Work> | null
   readonly jax: ReadonlyMap<string, AsyncWork> | null
 }
+
+const NO_PEERS: Peers = { torch: null, narrow: null, tfjs: null, jax: null }
 
 async function startPeers(threads: number, say: (line: string) => void): Promise<Peers> {
   const orNull = async <T>(name: string, start: () => Promise<T>): Promise<T | null> => {

@@ -68,19 +68,22 @@ function record(spec: ManySpec, args: readonly unknown[], out: Tensor | readonly
     shapes[i] = arg === null || arg === undefined ? NO_SHAPE : arg.shape
     if (want) reads |= masks[i]!
   }
-  const results = Array.isArray(out) ? (out as readonly Tensor[]) : [out as Tensor]
-  const meta = results.map(metaOfOutput)
+  const results = Array.isArray(out) ? (out as readonly Tensor[]) : null
+  const count = results === null ? 1 : results.length
+  const meta = new Array<InputMeta>(count)
+  for (let i = 0; i < count; i++) meta[i] = metaOfOutput(results === null ? (out as Tensor) : results[i]!)
   const node = new ManyNode(spec, edges, meta, shapes, masks.length < args.length ? args.slice(masks.length) : NO_ATTRS)
+  const { saved } = node
   for (let i = 0; i < masks.length; i++) {
     const arg = args[i] as Tensor | Absent
-    if ((reads & (1 << i)) !== 0 && arg !== null && arg !== undefined) node.saved[i] = new SavedVariable(arg)
+    saved[i] = (reads & (1 << i)) !== 0 && arg !== null && arg !== undefined ? new SavedVariable(arg) : null
   }
-  const last = row.differentiable ?? results.length
-  for (let i = 0; i < results.length; i++) {
-    const one = results[i]!
+  const last = row.differentiable ?? count
+  for (let i = 0; i < count; i++) {
+    const one = results === null ? (out as Tensor) : results[i]!
     if (i < last && (one.dtype === 'float32' || one.dtype === 'float64')) setHistory(one, node, i)
     // Saved with its history, so that under createGraph it leads back here.
-    if ((reads & (1 << (RESULTS + i))) !== 0) node.saved[masks.length + i] = new SavedVariable(one)
+    saved[masks.length + i] = (reads & (1 << (RESULTS + i))) !== 0 ? new SavedVariable(one) : null
   }
 }
 
@@ -91,7 +94,7 @@ class ManyNode extends Node implements ManySaved<readonly unknown[]> {
   private readonly spec: ManySpec
   private readonly shapes: readonly Shape[]
   readonly attrs: readonly unknown[]
-  /** The arguments, then the results, as far as they are read. */
+  /** The arguments, then the results, as far as they are read, which the recorder fills in. */
   readonly saved: (SavedVariable | null)[]
 
   constructor(
@@ -105,7 +108,7 @@ class ManyNode extends Node implements ManySaved<readonly unknown[]> {
     this.spec = spec
     this.shapes = shapes
     this.attrs = attrs
-    this.saved = new Array<SavedVariable | null>(edges.length + meta.length).fill(null)
+    this.saved = new Array<SavedVariable | null>(edges.length + meta.length)
   }
 
   get name(): string {
@@ -144,7 +147,9 @@ class ManyNode extends Node implements ManySaved<readonly unknown[]> {
   }
 
   apply(grads: Grads, pass: PassView): Grads {
-    if (grads.every((g) => g === null || g === undefined)) return []
+    let arrived = false
+    for (let i = 0; i < grads.length; i++) if (grads[i] !== null && grads[i] !== undefined) arrived = true
+    if (!arrived) return []
     return this.spec.row.grads(grads, this.partFor(pass), currentScope().gradEnabled ? operations : rawOperations)
   }
 
@@ -156,6 +161,7 @@ class ManyNode extends Node implements ManySaved<readonly unknown[]> {
   }
 
   override release(): void {
-    for (const saved of this.saved) saved?.release()
+    const { saved } = this
+    for (let i = 0; i < saved.length; i++) saved[i]?.release()
   }
 }

@@ -1,6 +1,5 @@
 /** This thread's heap, which the workers of its process join. */
-import { isPostgradError } from '@postgrad/base'
-import { type Heap, setHeapBytes, threadHeap } from '@postgrad/tensor/internal'
+import { type Heap, setHeapBytes, threadHeapOrNull } from '@postgrad/tensor/internal'
 
 /**
  * Null on a machine that gives no memory for it: then every tensor is managed.
@@ -9,10 +8,5 @@ import { type Heap, setHeapBytes, threadHeap } from '@postgrad/tensor/internal'
  */
 export function sharedHeap(bytes?: number): Heap | null {
   if (bytes !== undefined) setHeapBytes(bytes)
-  try {
-    return threadHeap()
-  } catch (error) {
-    if (isPostgradError(error, 'HEAP_UNAVAILABLE')) return null
-    throw error
-  }
+  return threadHeapOrNull()
 }

@@ -1,15 +1,18 @@
 /**
  * Chooses which storage lies in the heap. Users do not see it, and no bit of a result depends on it. Small storages are managed. Larger ones
- * take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks, after a full collection,
+ * take a warm block while the thread's heap, which the first of them makes, has room under its limit. Finalizers run only between macrotasks, after a full collection,
  * so this file does not wait for them: one turn of the event loop takes a limited amount, then managed memory, and a collection is requested,
  * between turns, if much more is held than was since the last. Memory given back by hand requests none.
  */
 import { builtin, setImmediate } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
 import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
-import { currentHeap, threadHeap } from './thread-heap.js'
+import { currentHeap, threadHeap, threadHeapOrNull } from './thread-heap.js'
 
-/** Measured: a fresh array of 8 KiB costs about 2 µs with its page faults, a warm block with view and finalizer 0.6. */
+/**
+ * Measured: a fresh array of 8 KiB costs about 2 µs with its page faults, a warm block with view and finalizer 0.6; a part of a slab (`values/dtype.ts`), which smaller arrays are, 0.1 to 0.3, and its
+ * copy into the kernels' scratch 0.2.
+ */
 export const HEAP_BYTES_MIN = 8 * 1024
 /** Taken within one turn of the event loop and not given back: beyond it storage is managed until the turn ends. */
 const TURN_BYTES_MAX = 256 * 1024 * 1024
@@ -85,9 +88,9 @@ export function blockFor(dtype: DType, length: number): HeapLease | null {
 }
 
 function takeBlock(bytes: number): HeapLease | null {
-  if (suspended > 0) return null
-  const heap = currentHeap()
-  if (heap === null || turn.bytes + bytes > TURN_BYTES_MAX) return null
+  if (suspended > 0 || turn.bytes + bytes > TURN_BYTES_MAX) return null
+  const heap = threadHeapOrNull()
+  if (heap === null) return null
   const block = heap.allocate(bytes)
   return block === null ? null : leaseOf(heap, block)
 }

@@ -1,14 +1,16 @@
 /**
- * The heap of this thread: the one that it was attached to, or its own, made at the first use. Per thread and not per worker, since a memory
+ * The heap of this thread: the one that it was attached to, or its own, made for the first large tensor or the first kernel. Per thread and not per worker, since a memory
  * with its instance of the kernels is; two simulated workers share it, and nothing that they compute depends on it.
  */
 
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { memoryBytes } from '../values/room.js'
 import { Heap, type HeapHandle } from './heap.js'
 import { RESERVED_BYTES_MAX, RESERVED_BYTES_MIN } from './shared-memory.js'
 
 let heap: Heap | null = null
+/** The machine gave no memory for it. */
+let isRefused = false
 let reservedBytes = RESERVED_BYTES_MAX
 
 /**
@@ -47,6 +49,18 @@ export function defaultLimitBytes(): number {
 export function threadHeap(): Heap {
   if (heap === null) heap = Heap.create({ reservedBytes, limitBytes: defaultLimitBytes() })
   return heap
+}
+
+/** As `threadHeap`, but null on a machine that gives no memory for it, which is asked once. */
+export function threadHeapOrNull(): Heap | null {
+  if (heap !== null || isRefused) return heap
+  try {
+    return threadHeap()
+  } catch (error) {
+    if (!isPostgradError(error, 'HEAP_UNAVAILABLE')) throw error
+    isRefused = true
+    return null
+  }
 }
 
 /** The heap if this thread has one already. */

@@ -9,7 +9,7 @@ import { allocate } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AttentionOptions, DropoutOptions, EmbeddingBagOptions, EmbedOptions } from '../values/options-neural.js'
 import { numelOf } from '../values/shape.js'
-import { composite, type Functional, type Ops, primitive, rawOperations } from './define/define.js'
+import { composite, type Functional, type Ops, primitive } from './define/define.js'
 import { isAttended } from './inner/attention.js'
 import { sharesOf } from './parts/attention.js'
 import { sumToShape } from './parts/dims.js'
@@ -186,8 +186,13 @@ export const oneHot: Functional<(classes: Tensor, numClasses?: number) => Tensor
         throw invalidArgument('oneHot', 'numClasses for no classes', 'none', 'Pass it: it cannot be seen from the data.')
       for (const each of elementsOf(whole, 'oneHot')) count = Math.max(count, each + 1)
     } else if (!Number.isSafeInteger(numClasses) || numClasses < 1) throw invalidArgument('oneHot', 'numClasses ≥ 1', numClasses)
-    const at = rawOperations.reshape(checkedIndices('oneHot', whole, count), [...classes.shape, 1])
-    return rawOperations.scatter(Tensor.empty('int32', [...classes.shape, count], classes.storage.memory), -1, at, 1)
+    const at = checkedIndices('oneHot', whole, count)
+    const { memory } = classes.storage
+    const out = Tensor.empty('int32', [...classes.shape, count], memory)
+    const each = filledAt(memory, 'int32', at.shape, 1)
+    kernelsFor(out).scatter.int32(each, at, out, at.numel, count, 1, 1)
+    each.close()
+    return out
   },
   grad: null,
 })

@@ -86,9 +86,10 @@ const KERNEL_FROM = 1024
 /** The place of the first of these dense indices that is not in 0 … extent − 1; their number if all are. */
 function firstOutside(indices: Tensor, extent: number): number {
   if (indices.numel < KERNEL_FROM) {
-    const at = elementsOf(indices)
+    const { offset, numel } = indices
+    const host = indices.storage.host!
     let i = 0
-    while (i < at.length && at[i]! >= 0 && at[i]! < extent) i++
+    while (i < numel && host[offset + i]! >= 0 && host[offset + i]! < extent) i++
     return i
   }
   const out = Tensor.uninitialized('int32', [1], CPU)

@@ -11,5 +11,8 @@ test.each(DTYPES)('%s arrays of any length are zeros, lie apart from each other,
     array.fill(1 + i)
   }
   for (const [i, array] of arrays.entries()) expect(array.every((x) => x === 1 + i)).toBe(true)
-  expect(allocate(dtype, 4096 / BYTES_PER_ELEMENT[dtype]).buffer.byteLength).toBe(4096)
+  expect(allocate(dtype, 8200 / BYTES_PER_ELEMENT[dtype]).buffer.byteLength).toBe(8200)
+  // An array that is kept keeps no more than 32 times its size, from 512 bytes on.
+  const slabOf = (bytes: number) => allocate(dtype, bytes / BYTES_PER_ELEMENT[dtype]).buffer.byteLength
+  expect([512, 2048, 2056, 8192].map(slabOf)).toEqual([16_384, 16_384, 65_536, 65_536])
 })

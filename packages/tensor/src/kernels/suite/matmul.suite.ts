@@ -18,6 +18,15 @@ export function matmul(cell: Cell): void {
     [0, 4, 3, 2],
     [1, 37, 41, 64],
     [2, 16, 24, 33],
+    // Many that are small.
+    [40, 1, 1, 1],
+    [7, 1, 1, 5],
+    [5, 3, 2, 4],
+    // A column times a row.
+    [1, 19, 33, 1],
+    [3, 37, 9, 1],
+    [1, 130, 2, 1],
+    [1, 2, 131, 1],
   ]
   // Beyond the blocks of a tiled product in every direction: rows, columns, depth.
   if (!cell.isSlow) sizes.push([1, 9, 523, 150], [1, 67, 21, 270], [1, 10, 260, 300])
@@ -56,6 +65,10 @@ export function matmul(cell: Cell): void {
       b[size + 1] = 1
       cell.compare<K>(`${size} with ${special}`, cell.rubbish(cell.dtype, size * size), size, 100, (kernel, o) =>
         kernel(operandOf(a, 0, square), operandOf(b, 0, square), operandOf(o, 0, square)),
+      )
+      a[0] = -0
+      cell.compare<K>(`a column of ${size} with ${special} and -0`, cell.rubbish(cell.dtype, size * size), 1, 100, (kernel, o) =>
+        kernel(operandOf(a, 0, [size, 1]), operandOf(b, 0, [1, size]), operandOf(o, 0, square)),
       )
     }
   }

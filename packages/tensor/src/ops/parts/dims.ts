@@ -37,11 +37,11 @@ export function sumToShape(x: Tensor, shape: Shape): Tensor {
       'Pass the shape from before broadcasting.',
     )
   }
+  // Where only extents of 1 go there is nothing to add up (a batch of one).
+  if (x.numel === numelOf(shape) && !x.requiresGrad) return rawOperations.reshape(x, shape)
   const lead = x.shape.length - shape.length
   const dims = allDims(x.shape).filter((i) => i < lead || (shape[i - lead] === 1 && x.shape[i] !== 1))
-  if (x.requiresGrad) return x.sum(dims, true).reshape(shape)
-  // Where only extents of 1 go there is nothing to add up (a batch of one).
-  return rawOperations.reshape(x.numel === numelOf(shape) ? x : rawOperations.sum(x, dims), shape)
+  return x.requiresGrad ? x.sum(dims, true).reshape(shape) : rawOperations.reshape(rawOperations.sum(x, dims), shape)
 }
 
 /** The dimension to cut along and its extent. @throws DIM_OUT_OF_RANGE, SHAPE_MISMATCH: a 0-d tensor has nothing to cut */

@@ -23,23 +23,49 @@ interface Term {
 /** @throws INVALID_ARGUMENT for a malformed equation, SHAPE_MISMATCH for operands that do not fit it */
 export function contract(ops: Ops, equation: string, operands: readonly Tensor[]): Tensor {
   if (hasDevices) onOneDevice({ name: 'einsum' }, [operands])
-  const { inputs, output } = parse(equation, operands)
+  const { inputs, output } = subscriptsOf(equation, operands)
   const extents = extentsOf(operands, inputs)
   let terms = operands.map((x, i) => withoutRepeats(ops, { x, labels: inputs[i]! }))
   // Letters of one operand alone that are not in the output are summed first.
-  terms = terms.map((term, i) => {
-    const others = new Set([...output, ...terms.flatMap((other, j) => (i === j ? [] : other.labels))])
-    return summed(ops, term, others)
-  })
+  terms = terms.map((term, i) =>
+    summed(ops, term, (label) => output.includes(label) || terms.some((other, j) => i !== j && other.labels.includes(label))),
+  )
   let product = terms[0]!
   for (let i = 1; i < terms.length; i++) {
-    const later = new Set([...output, ...terms.slice(i + 1).flatMap((term) => term.labels)])
-    product = multiplied(ops, product, terms[i]!, later, extents)
+    const isNeeded: Needed = (label) => output.includes(label) || terms.some((later, j) => j > i && later.labels.includes(label))
+    product = multiplied(ops, product, terms[i]!, isNeeded, extents)
   }
   return ordered(ops, product, output)
 }
 
-function parse(equation: string, operands: readonly Tensor[]): { inputs: string[][]; output: string[] } {
+/** Whether the output, or an operand that is still to come, has the letter. */
+type Needed = (label: string) => boolean
+
+/** The letters of each operand, and of the output. */
+interface Subscripts {
+  readonly inputs: readonly (readonly string[])[]
+  readonly output: readonly string[]
+}
+
+/** By equation: what it says for operands of so many dimensions, the last time. A program has few equations; reading one takes as long as a small product. */
+const read = new Map<string, Subscripts>()
+const READ_MAX = 1000
+
+function subscriptsOf(equation: string, operands: readonly Tensor[]): Subscripts {
+  const known = read.get(equation)
+  if (
+    known !== undefined &&
+    known.inputs.length === operands.length &&
+    known.inputs.every((labels, i) => isTensor(operands[i]) && labels.length === operands[i]!.ndim)
+  )
+    return known
+  const subscripts = parse(equation, operands)
+  if (read.size >= READ_MAX) read.clear()
+  read.set(equation, subscripts)
+  return subscripts
+}
+
+function parse(equation: string, operands: readonly Tensor[]): Subscripts {
   const malformed = (expected: string, got: string) => invalidArgument('einsum', expected, got, "Write 'ij,jk->ik'.")
   if (typeof equation !== 'string') throw malformed('an equation', typeof equation)
   for (const x of operands) if (!isTensor(x)) throw malformed('tensors as operands', x === null ? 'null' : typeof x)
@@ -137,16 +163,17 @@ function withoutRepeats(ops: Ops, term: Term): Term {
 }
 
 /** Without the dimensions that nobody needs. */
-function summed(ops: Ops, { x, labels }: Term, needed: ReadonlySet<string>): Term {
-  const dims = labels.flatMap((label, d) => (needed.has(label) ? [] : [d]))
-  if (dims.length === 0) return { x, labels }
-  return { x: ops.sum(x, dims), labels: labels.filter((label) => needed.has(label)) }
+function summed(ops: Ops, term: Term, isNeeded: Needed): Term {
+  const { x, labels } = term
+  if (labels.every(isNeeded)) return term
+  const dims = labels.flatMap((label, d) => (isNeeded(label) ? [] : [d]))
+  return { x: ops.sum(x, dims), labels: labels.filter(isNeeded) }
 }
 
-function multiplied(ops: Ops, a: Term, b: Term, needed: ReadonlySet<string>, extents: ReadonlyMap<string, number>): Term {
+function multiplied(ops: Ops, a: Term, b: Term, isNeeded: Needed, extents: ReadonlyMap<string, number>): Term {
   const shared = a.labels.filter((label) => b.labels.includes(label))
-  const batch = shared.filter((label) => needed.has(label))
-  const sums = shared.filter((label) => !needed.has(label))
+  const batch = shared.filter(isNeeded)
+  const sums = shared.filter((label) => !isNeeded(label))
   const rows = a.labels.filter((label) => !b.labels.includes(label))
   const columns = b.labels.filter((label) => !a.labels.includes(label))
   const labels = [...batch, ...rows, ...columns]

@@ -35,6 +35,7 @@ export type GradientExport = In<'grad'>
 
 type Real = 'f32' | 'f64'
 type Pack = (extent: number, other: number, x: number, row: number, col: number, to: number) => void
+type ColumnByRow = (m: number, n: number, a: number, aRow: number, b: number, bCol: number, out: number, outRow: number) => void
 type VectorByRows = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, out: number) => void
 type VectorByColumns = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, bCol: number, out: number) => void
 /** m × n of k products: a in panels of four rows, b in panels of columns, the last at `tail` if it is ragged; see `assembly/products/matmul.ts`. */
@@ -53,6 +54,7 @@ export interface KernelExports
     Readonly<Record<GradientExport, Gradient>>,
     Readonly<Record<`gemm_${Real}`, Gemm>>,
     Readonly<Record<`pack_${'a' | 'b'}_${Real}`, Pack>>,
+    Readonly<Record<`column_by_row_${Real}`, ColumnByRow>>,
     Readonly<Record<`gemv_rows_${Real}`, VectorByRows>>,
     Readonly<Record<`gemv_columns_${Real}`, VectorByColumns>> {}
 
@@ -67,6 +69,7 @@ export interface ProductKernels {
   readonly gemm: Gemm
   readonly packA: Pack
   readonly packB: Pack
+  readonly columnByRow: ColumnByRow
   readonly byRows: VectorByRows
   readonly byColumns: VectorByColumns
 }
@@ -210,8 +213,22 @@ export class WasmInstance {
 
 function productsOf(k: KernelExports): WasmInstance['products'] {
   return {
-    4: { gemm: k.gemm_f32, packA: k.pack_a_f32, packB: k.pack_b_f32, byRows: k.gemv_rows_f32, byColumns: k.gemv_columns_f32 },
-    8: { gemm: k.gemm_f64, packA: k.pack_a_f64, packB: k.pack_b_f64, byRows: k.gemv_rows_f64, byColumns: k.gemv_columns_f64 },
+    4: {
+      gemm: k.gemm_f32,
+      packA: k.pack_a_f32,
+      packB: k.pack_b_f32,
+      columnByRow: k.column_by_row_f32,
+      byRows: k.gemv_rows_f32,
+      byColumns: k.gemv_columns_f32,
+    },
+    8: {
+      gemm: k.gemm_f64,
+      packA: k.pack_a_f64,
+      packB: k.pack_b_f64,
+      columnByRow: k.column_by_row_f64,
+      byRows: k.gemv_rows_f64,
+      byColumns: k.gemv_columns_f64,
+    },
   }
 }
 

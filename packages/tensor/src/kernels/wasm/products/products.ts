@@ -40,17 +40,21 @@ function matrixAt(pointer: number, { row, col }: Factor, bytes: number): Matrix 
 const tiles =
   (lazy: LazyInstance, bytes: 4 | 8): Product =>
   (m, n, k, a, b, out, at) => {
-    if (m * n * k < TILES_FROM) loop(m, n, k, a, b, out as Real, at)
+    if (m * n * k < TILES_FROM) loop(1, 0, 0, m, n, k, a, b, out as Real, at)
     // A product with a column is one of its transpose with a row.
     else if (n === 1) place(lazy.get(), bytes, 1, m, k, transposed(b), transposed(a), out, at)
     else place(lazy.get(), bytes, m, n, k, a, b, out, at)
   }
 
-/** Batches by all threads, where every operand lies in the memory. */
+/** Batches of small products in one loop; of larger ones by all threads, where every operand lies in the memory. */
 const batches =
   (lazy: LazyInstance, bytes: 4 | 8): Products =>
   (count, aStep, bStep, m, n, k, a, b, out, at) => {
-    if (m * n * k < TILES_FROM || count < 2 || n === 1) return false
+    if (m * n * k < TILES_FROM) {
+      loop(count, aStep, bStep, m, n, k, a, b, out as Real, at)
+      return true
+    }
+    if (count < 2 || n === 1) return false
     const instance = lazy.get()
     const [x, y, z] = [instance.direct(a.host, a.at), instance.direct(b.host, b.at), instance.direct(out, at)]
     if (!instance.sharesProduct(count * m * n * k) || x < 0 || y < 0 || z < 0) return false
@@ -66,20 +70,35 @@ const batches =
 
 const transposed = ({ host, at, row, col }: Factor): Factor => ({ host, at, row: col, col: row })
 
-function loop(m: number, n: number, k: number, a: Factor, b: Factor, out: Real, at: number): void {
+/** `count` products, of which the matrices a and b begin so many elements apart, and the results follow each other. */
+function loop(
+  count: number,
+  aStart: number,
+  bStart: number,
+  m: number,
+  n: number,
+  k: number,
+  a: Factor,
+  b: Factor,
+  out: Real,
+  at: number,
+): void {
   const x = a.host as Real
   const y = b.host as Real
   const aStep = a.col
   const bStep = b.row
   const single = out.BYTES_PER_ELEMENT === 4
-  for (let i = 0; i < m; i++) {
-    for (let j = 0; j < n; j++) {
-      let ax = a.at + i * a.row
-      let by = b.at + j * b.col
-      let sum = 0
-      if (single) for (let p = 0; p < k; p++, ax += aStep, by += bStep) sum = Math.fround(sum + Math.fround(x[ax]! * y[by]!))
-      else for (let p = 0; p < k; p++, ax += aStep, by += bStep) sum += x[ax]! * y[by]!
-      out[at + i * n + j] = sum
+  let to = at
+  for (let t = 0; t < count; t++) {
+    for (let i = 0; i < m; i++) {
+      for (let j = 0; j < n; j++) {
+        let ax = a.at + t * aStart + i * a.row
+        let by = b.at + t * bStart + j * b.col
+        let sum = 0
+        if (single) for (let p = 0; p < k; p++, ax += aStep, by += bStep) sum = Math.fround(sum + Math.fround(x[ax]! * y[by]!))
+        else for (let p = 0; p < k; p++, ax += aStep, by += bStep) sum += x[ax]! * y[by]!
+        out[to++] = sum
+      }
     }
   }
 }
@@ -136,7 +155,7 @@ export function depthOf(k: number, bytes: number): number {
 
 /** Bytes of scratch that `product` needs for this size, or with a smaller n or k. `bCol`: bytes from a column of b to the next. */
 export function productScratch(m: number, n: number, k: number, bytes: number, bCol: number): number {
-  if (m === 1) return 0
+  if (m === 1 || k === 1) return 0
   const packed = isPacked(m, n, k, bytes, bCol) ? (BLOCK_ROWS + BLOCK_COLUMNS / bytes) * BLOCK_DEPTH : 0
   const rows = mayPackRows(m, n) ? Math.min(m, BLOCK_ROWS) + 3 : 0
   return TILE_BYTES + Math.max(packed, k * PANEL_BYTES + rows * k * bytes)
@@ -161,8 +180,19 @@ export function product(
   if (instance.external?.(bytes, m, n, k, a, b, out, outRow)) return
   const kernels = instance.products[bytes]
   if (m === 1) vector(kernels, n, k, bytes, a, b, out)
+  else if (k === 1) columnByRow(kernels, m, n, a, b, out, outRow)
   else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
   else rowsOf(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
+}
+
+/** A column times a row, in pieces of rows. */
+function columnByRow(kernels: ProductKernels, m: number, n: number, a: Matrix, b: Matrix, out: number, outRow: number): void {
+  const atOnce = rowsAtOnce(n)
+  for (let i = 0; i < m; i += atOnce) {
+    const rows = Math.min(atOnce, m - i)
+    kernels.columnByRow(rows, n, a.pointer + i * a.row, a.row, b.pointer, b.col, out + i * outRow, outRow)
+    worked(rows * n)
+  }
 }
 
 /** One row times b, in pieces of columns. */
