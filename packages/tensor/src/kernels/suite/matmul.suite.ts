@@ -21,7 +21,11 @@ export function matmul(cell: Cell): void {
   ]
   // Beyond the blocks of a tiled product in every direction: rows, columns, depth.
   if (!cell.isSlow) sizes.push([1, 9, 523, 150], [1, 67, 21, 270], [1, 10, 260, 300])
-  for (const [batch, m, n, k] of sizes) {
+  const draw = (): (typeof sizes)[number] => {
+    const [m, n, k] = cell.extents(3, cell.one([2000, 20_000, 100_000]), 0) as [number, number, number]
+    return [m * n * k > 2e4 ? 1 : cell.extent(3, 0), m, n, k]
+  }
+  for (const [batch, m, n, k] of cell.sizes(sizes, draw)) {
     const kinds = [
       { name: 'dense', a: [m * k, k, 1], b: [k * n, n, 1] },
       { name: 'transposed', a: [m * k, 1, m], b: [k * n, 1, k] },
@@ -47,7 +51,7 @@ export function matmul(cell: Cell): void {
   }
   if (cell.dtype === 'int32') return
   for (const special of [Number.NaN, Infinity, -Infinity]) {
-    for (const size of [3, 20]) {
+    for (const size of cell.sizes([3, 20], () => cell.extent(40, 2))) {
       const square = [size, size]
       const a = cell.values(size * size, cell.dtype, false)
       const b = cell.values(size * size, cell.dtype, false)
