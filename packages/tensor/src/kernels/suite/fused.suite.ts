@@ -142,7 +142,10 @@ export function attention(cell: Cell): void {
     for (let row = 0; mask === 'bool' && row < a * l; row++) maskValues![1 + row * s] = 1
     if (mask === 'bool' && a! * l! > 2) maskValues!.fill(0, 1 + 2 * s!, 1 + 3 * s!)
     const masks = maskValues === null ? null : operandOf(maskValues, 1, [a, b, l, s], [l * s, 0, s, 1])
-    const layout = cell.sizes([i % 2], () => cell.below(2))[0] === 0 ? heads : (x: Any, at: number, shape: Numbers) => operandOf(x, at, shape, dense(shape))
+    const layout =
+      cell.sizes([i % 2], () => cell.below(2))[0] === 0
+        ? heads
+        : (x: Any, at: number, shape: Numbers) => operandOf(x, at, shape, dense(shape))
     const scale = 0.05
     const what = `[${size}]${mask ? `, mask ${mask}` : ''}${isCausal ? ', causal' : ''}`
     const strange = isForward ? cell.variants(v).map((x) => [x, grad] as const) : cell.variants(grad, true).map((x) => [v, x] as const)

@@ -47,7 +47,6 @@ export function nllBackward(cell: Cell): void {
   }
 }
 
-
 /** Scores of a sensible size, then rows with a NaN, with infinities and with scores that are far apart. */
 function scores(cell: Cell, n: number, classes: number): Any[] {
   const x = cell.values(n * classes + 3, cell.dtype, false)

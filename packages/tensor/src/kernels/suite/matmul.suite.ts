@@ -22,7 +22,8 @@ export function matmul(cell: Cell): void {
   // Beyond the blocks of a tiled product in every direction: rows, columns, depth.
   if (!cell.isSlow) sizes.push([1, 9, 523, 150], [1, 67, 21, 270], [1, 10, 260, 300])
   const draw = (): (typeof sizes)[number] => {
-    const [m, n, k] = cell.extents(3, cell.one([2000, 20_000, 100_000]), 0) as [number, number, number]
+    const all = cell.extents(3, cell.one([2000, 20_000, 100_000]), 0)
+    const [m, n, k] = all.map((extent) => Math.min(extent, 600)) as [number, number, number]
     return [m * n * k > 2e4 ? 1 : cell.extent(3, 0), m, n, k]
   }
   for (const [batch, m, n, k] of cell.sizes(sizes, draw)) {

@@ -104,7 +104,11 @@ function drawnConv(cell: Cell): ConvGeometry {
   const window = windowOf(drawnSide(cell, 20, 3), drawnSide(cell, 40, 3))
   const groups = cell.random() < 0.7 ? 1 : cell.extent(4)
   // At most so many products.
-  const [n, c, o] = cell.extents(3, Math.max(1, Math.floor(60_000 / (window.oh * window.ow * window.kh * window.kw * groups)))) as [number, number, number]
+  const [n, c, o] = cell.extents(3, Math.max(1, Math.floor(60_000 / (window.oh * window.ow * window.kh * window.kw * groups)))) as [
+    number,
+    number,
+    number,
+  ]
   return { ...window, n, c: c * groups, o: o * groups, groups }
 }
 

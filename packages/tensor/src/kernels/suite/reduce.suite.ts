@@ -221,8 +221,12 @@ export function variance(cell: Cell): void {
       const x = cell.values(outer * k * inner, cell.dtype, false)
       x[placeIn(cell, 130, x.length)] = value
       for (const root of [false, true])
-        cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}, root ${root}`, cell.rubbish(cell.dtype, outer * inner), k, 1e4, (kernel, o) =>
-          kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner, 1, root),
+        cell.compare<K>(
+          `[${outer}, ${k}, ${inner}] with ${value}, root ${root}`,
+          cell.rubbish(cell.dtype, outer * inner),
+          k,
+          1e4,
+          (kernel, o) => kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner, 1, root),
         )
     }
   }

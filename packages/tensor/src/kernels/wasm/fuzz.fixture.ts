@@ -85,7 +85,8 @@ function denseCopy(x: Operand, offset: number): Operand {
   const host = allocate(x.dtype, offset + x.numel)
   for (let i = 0; i < x.numel; i++) {
     let place = x.offset
-    for (let d = x.shape.length - 1, rest = i; d >= 0; rest = Math.floor(rest / x.shape[d]!), d--) place += (rest % x.shape[d]!) * x.strides[d]!
+    for (let d = x.shape.length - 1, rest = i; d >= 0; rest = Math.floor(rest / x.shape[d]!), d--)
+      place += (rest % x.shape[d]!) * x.strides[d]!
     host[offset + i] = from[place]!
   }
   return operandOf(host, offset, x.shape, dense(x.shape))
