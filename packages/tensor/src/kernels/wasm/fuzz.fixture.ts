@@ -75,7 +75,7 @@ function everywhere(op: KernelOp, kernel: object, heap: TestHeap, below: (end: n
 function expectSame(got: TypedArray, other: TypedArray, what: string): void {
   for (let i = 0; i < got.length; i++) {
     const [a, b] = [got[i]!, other[i]!]
-    if (a === b ? a === 0 && 1 / a !== 1 / b : a === a || b === b) throw new Error(`other bits, ${what}: element ${i} is ${a} and ${b}`)
+    if (!Object.is(a, b)) throw new Error(`other bits, ${what}: element ${i} is ${a} and ${b}`)
   }
 }
 
