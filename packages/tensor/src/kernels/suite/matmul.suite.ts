@@ -49,6 +49,13 @@ export function matmul(cell: Cell): void {
           kernel(operandOf(a, 2, [batch, m, k], [...sa]), operandOf(b, 1, [batch, k, n], [...sb]), operandOf(o, 3, [batch, m, n])),
       )
     }
+    if (batch !== 1) continue
+    // As a layer calls it: b is a matrix [n, k].
+    const [a, b] = [cell.values(3 + m * k, cell.dtype, false), cell.values(3 + n * k, cell.dtype, false)]
+    const scale = cell.dtype === 'int32' ? 0 : maxAbs(a) * maxAbs(b)
+    cell.compare<K>(`[${m}, ${k}] · the transpose of [${n}, ${k}]`, cell.rubbish(cell.dtype, m * n + 6), k, scale, (kernel, o) =>
+      kernel(operandOf(a, 2, [m, k]), operandOf(b, 1, [n, k]), operandOf(o, 3, [m, n]), true),
+    )
   }
   if (cell.dtype === 'int32') return
   for (const special of [Number.NaN, Infinity, -Infinity]) {
