@@ -10,7 +10,7 @@ import { type Entry, isOperand, PAGE_BYTES, TestHeap } from './placed.fixture.js
 const heap = new TestHeap(PAGE_BYTES)
 const backend = createWasmBackend(() => heap)
 
-test('PLACE: drawn calls of all kernels have the oracle’s results, and the same bits wherever operands lie', () => {
+test('PLACE: drawn calls of all kernels have the results of the oracle, and the same bits wherever operands lie', () => {
   const { programs, cells } = fuzz(backend, heap, { programs: 2000, seed: 20261129, exact: isExact })
   expect(programs).toBeGreaterThanOrEqual(2000)
   expect(cells).toBeGreaterThan(150)
