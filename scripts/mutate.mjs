@@ -28,7 +28,7 @@ const HELP = `npm run mutate                     all mutations, as a table; fail
 npm run mutate -- abort-lost …     some
 npm run mutate -- --find …         asks every suite, and says how many seeds each takes: for a new mutation
 npm run mutate -- --applies        only asks whether each still fits its file
-npm run mutate -- --write          puts the table into docs/mutations.md
+npm run mutate -- --write          puts the table of suites into docs/mutations.md
 
 There are: ${all().join(', ')}`
 
@@ -90,8 +90,8 @@ async function check() {
   })
   const byTest = await checkByTest(chosenByTest, console.log)
   problems.push(...byTest.flatMap(({ problem }) => problem ?? []))
-  const table = `${tableOf(rows)}\n\n${tableByTest(byTest)}`
-  console.log(`\n${table}\n`)
+  const table = tableOf(rows)
+  console.log(`\n${table}\n\n${tableByTest(byTest)}\n`)
   if (args.includes('--write')) write(table)
   for (const problem of problems) console.log(`FAILED: ${problem}`)
   const caught = rows.filter(({ seeds }) => seeds !== null).length + byTest.filter(({ problem }) => problem === null).length

@@ -28,6 +28,8 @@ npm run soak -- --graphs 100000 with-torch                              random g
                                                                         (--first SEED for others); it needs python3 with torch
 npm run soak -- --fuzz 30000 derivatives/fuzz                           random calls of operations with gradients and second derivatives next to PyTorch, on each backend,
                                                                         of seed 1 on (--first SEED for others); 3000 is its own count; it needs python3 with torch
+npm run soak -- --calls 100000 wasm/fuzz                                drawn calls of every kernel of kernels.wasm next to the oracle; 100000 is its own count (--seed SEED
+                                                                        begins at the one that an error names)
 npm run soak -- --rounds 200 helper-threads                             helper threads and workers that are terminated in the middle of kernels
 npm run soak -- --messages 10000 lineage/lineage                        how the lineage of a pass grows
 npm run soak -- --rounds 500 --seed 1 cluster/dist/fire                 training over processes while their network breaks and they are stopped and killed

@@ -43,6 +43,9 @@ def any_dtype():
 def shape_of(low=0, high=4, empty=True):
     if low <= 1 and chance(0.08):
         return [pick([33, 81, 100, 130])]
+    # Where kernels work by vectors, and more than is staged at once.
+    if low <= 2 < high and chance(0.04):
+        return pick([[3, 90], [90, 3], [9, 33], [2, 300], [17, 17], [2, 1100]])
     shape = [int(rng.randint(1, 6)) for _ in range(rng.randint(low, high))]
     if shape and empty and chance(0.04):
         shape[rng.randint(len(shape))] = 0
@@ -188,6 +191,9 @@ def reduction():
     x = laid(shape, floating(), -2, 2, special)
     op = pick(["sum", "mean", "amax", "amin", "prod", "var", "std", "norm", "logSumExp", "argmax", "argmin", "cumsum", "cumprod", "softmax", "logSoftmax"])
     twice = not special
+    if op in ("prod", "cumprod") and math.prod(shape) > 60:
+        # The product of many stays in range.
+        x = laid(shape, NAMES[x.base.dtype], 0.97, 1.03)
     if op in ("sum", "mean", "amax", "amin"):
         if op == "sum" and chance(0.3):
             x = laid(shape, pick(["int32", "bool"]))
@@ -208,6 +214,8 @@ def reduction():
     elif op == "norm":
         p = pick([2, 2, 1, 3, 1.5, 0, math.inf, -math.inf])
         norm = lambda x, p, d, k: torch.norm(x, p, every(x, d), k)
+        if chance(0.1) and not special:
+            x.base.reshape(-1)[:1] = 0
         # The number of elements that are not 0 has no gradient in PyTorch, and one of zeros here.
         case(f"{len(cases)}", op, norm, x, p, many, keep) if p == 0 else add(op, norm, x, p, many, keep, twice=twice)
     elif op == "logSumExp":
@@ -221,7 +229,7 @@ def reduction():
 
 
 def product():
-    m, k, n = [int(v) for v in rng.choice([1, 2, 3, 5, 9, 17], 3)]
+    m, k, n = [int(v) for v in rng.choice([1, 2, 3, 5, 9, 17, 40], 3)]
     if chance(0.05):
         k = 0
     dtype = floating()
@@ -331,7 +339,85 @@ def network():
         add("conv2d", conv, y(2, 2 * groups, 4, 5), y(2 * groups, 2, *k), x(2 * groups) if chance(0.6) else None, o)
 
 
-FAMILIES = [unary] * 8 + [options, power, ternary, ternary, network, network, network] + [binary] * 5 + [reduction] * 4 + [product] * 2 + [view] * 3 + [indexing] * 2
+def distinct(*shape):
+    """Which of equal elements is chosen PyTorch leaves open: there are none."""
+    n = math.prod(shape)
+    return In(torch.tensor(rng.permutation(n) / 8.0 - n / 16, dtype=torch.float64).reshape(shape).to(torch.float32 if chance(0.7) else torch.float64))
+
+
+def order():
+    shape = shape_of(1, empty=False)
+    n, d, dtype = len(shape), int(rng.randint(len(shape))), floating()
+    kind = pick(["topk", "topk", "sort", "flip", "tril", "triu", "max", "min", "argsort"])
+    named = lambda r: {"values": r[0], "indices": r[1]}
+    if kind == "topk":
+        wide = [*shape[:d], pick([shape[d], 60, 300]), *shape[d + 1:]]
+        add(kind, lambda x, k, d, o: named(torch.topk(x, k, d, **o)), distinct(*wide), int(rng.randint(0, wide[d] + 1)), d, {"largest": bool(chance(0.5))})
+    elif kind in ("sort", "argsort"):
+        both = lambda x, d, o: torch.sort(x, dim=d, stable=True, **o)
+        add(kind, lambda x, d, o: named(both(x, d, o)) if kind == "sort" else both(x, d, o)[1], laid(shape, dtype), d, {"descending": bool(chance(0.5))})
+    elif kind == "flip":
+        add(kind, torch.flip, laid(shape, dtype), [int(v) for v in rng.permutation(n)[: rng.randint(1, n + 1)]])
+    elif kind in ("tril", "triu"):
+        add(kind, getattr(torch, kind), laid([*shape, int(rng.randint(1, 40))], dtype), int(rng.randint(-9, 10)))
+    else:
+        fn = getattr(torch, kind)
+        add(kind, lambda x, d, k: named(fn(x, d, k)), distinct(*shape), d, bool(chance(0.5)))
+
+
+def images():
+    dtype = floating()
+    n, c, h, w = int(rng.randint(1, 4)), int(rng.randint(1, 7)), int(rng.randint(3, 14)), int(rng.randint(3, 20))
+    x = lambda *s: laid(s, dtype, -1, 1, depth=1, expands=False)
+    kind = rng.randint(5)
+    if kind == 0:
+        size = [int(v) for v in rng.randint(1, 4, 2)]
+        o = {"stride": [int(v) for v in rng.randint(1, 4, 2)], "padding": [int(rng.randint(v // 2 + 1)) for v in size], "ceilMode": bool(chance(0.3))}
+        given = lambda o: {"stride": o["stride"], "padding": o["padding"], "ceil_mode": o["ceilMode"]}
+        if chance(0.5):
+            add("maxPool2d", lambda x, k, o: F.max_pool2d(x, k, **given(o)), distinct(n, c, h, w), size, o, twice=False)
+        else:
+            more = {**o, "countIncludePad": bool(chance(0.5))}
+            add("avgPool2d", lambda x, k, o: F.avg_pool2d(x, k, **given(o), count_include_pad=o["countIncludePad"]), x(n, c, h, w), size, more)
+    elif kind == 1:
+        batch = lambda x, m, v, w, b, o: F.batch_norm(x, m, v, w, b, True, 0.1, o["eps"])
+        shape = pick([[4 * n, 5 * c], [n + 1, c, h * w], [n, c, h, w]])
+        both = chance(0.7)
+        # PyTorch 1.13 is wrong about permuted images.
+        add("batchNorm", batch, laid(shape, dtype, -1, 1, depth=0), None, None, x(shape[1]) if both else None, x(shape[1]) if both else None, {"training": True, "eps": pick([1e-5, 0.1])})
+    elif kind == 2:
+        groups = pick([1, 2, 3])
+        group = lambda x, n, w, b, o: F.group_norm(x, n, w, b, o["eps"])
+        add("groupNorm", group, x(n, c * groups, h, w), groups, x(c * groups), x(c * groups), {"eps": pick([1e-5, 0.1])})
+    else:
+        k, d = [int(v) for v in rng.randint(1, 5, 2)], int(rng.randint(1, 3))
+        o = {"stride": pick([1, 1, 1, 2]), "padding": int(rng.randint(3)), "dilation": d}
+        add("conv2d", lambda x, w, b, o: F.conv2d(x, w, b, **o), x(n, c, h, w), x(int(rng.randint(1, 14)), c, *k), None, o, twice=bool(chance(0.3)))
+
+
+def attended():
+    dtype, (b, l, s, e, v) = floating(), [int(x) for x in (rng.randint(1, 4), pick([1, 5, 19, 70]), pick([1, 4, 23, 90]), pick([1, 3, 4, 8]), pick([1, 4, 7]))]
+    x = lambda *shape: laid(shape, dtype, -1, 1, depth=1)
+    kind = rng.randint(3)
+    o = [{}, {"isCausal": True}, {"scale": 0.25}][kind]
+    if kind == 0 and chance(0.6):
+        o = {"attnMask": laid([l, s], pick(["bool", dtype]), -1, 1, depth=1)}
+
+    def attention(q, k, v, o):
+        """PyTorch has it from 2.0 on."""
+        scores = q @ k.transpose(-2, -1) * o.get("scale", q.shape[-1] ** -0.5)
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril() if o.get("isCausal") else o.get("attnMask")
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+        return scores.softmax(-1) @ v
+
+    # The derivative of a query that sees no key is NaN by the formula, and 0 in PyTorch's kernel.
+    if o.get("attnMask") is not None and o["attnMask"].tensor().dtype == torch.bool and not o["attnMask"].tensor().any(-1).all():
+        return
+    add("scaledDotProductAttention", attention, x(b, 2, l, e), x(b, 2, s, e), x(b, 2, s, v), o, twice=l * s < 300)
+
+
+FAMILIES = [unary] * 8 + [options, power, ternary, ternary, network, network, network] + [binary] * 5 + [reduction] * 4 + [product] * 2 + [view] * 3 + [indexing] * 2 + [order] * 3 + [images] * 2 + [attended]
 
 
 def batch(request):

@@ -118,12 +118,63 @@ for op, fn in (("remainder", torch.remainder), ("fmod", torch.fmod), ("pow", tor
 def attention(q, k, x, o):
     """The formula of torch.nn.functional.scaled_dot_product_attention, which PyTorch has from 2.0 on."""
     scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
-    if o.get("isCausal"):
-        scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -math.inf)
+    mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril() if o.get("isCausal") else o.get("attnMask")
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
     return scores.softmax(-1) @ x
 
 
 for label, (l, s), o in (("one block", (33, 41), {}), ("several blocks", (300, 470), {}), ("causal", (150, 150), {"isCausal": True})):
     grad_case(label, "scaledDotProductAttention", attention, v(1, 2, l, 8), v(1, 2, s, 8), v(1, 2, s, 5), o)
+
+# Below all others: a seed is the number of inputs before it.
+for label, (l, s), o in (
+    ("a mask, several blocks", (150, 340), {"attnMask": Made((150, 340), "bool", 0, 2)}),
+    ("a mask of each matrix, added", (40, 50), {"attnMask": v(2, 1, 40, 50)}),
+    ("one mask of all rows", (70, 90), {"attnMask": Made((1, 90), "bool", 0, 2)}),
+):
+    grad_case(label, "scaledDotProductAttention", attention, v(2, 2, l, 8), v(2, 2, s, 8), v(2, 2, s, 6), o)
+double = lambda *shape, **more: v(*shape, dtype="float64", **more)
+grad_case("float64", "scaledDotProductAttention", attention, double(1, 2, 33, 8), double(1, 2, 41, 8), double(1, 2, 41, 5), {})
+grad_case("float64, causal", "scaledDotProductAttention", attention, double(1, 2, 70, 8), double(1, 2, 70, 8), double(1, 2, 70, 5), {"isCausal": True})
+
+# --- rows of float64, and what the rows above lack ---
+for n, classes in ((60, 11), (2, 2500)):
+    grad_case(f"{n} of {classes} classes, float64", "crossEntropy", entropy, double(n, classes, low=-4.0, high=4.0), index((n,), classes), "mean")
+for rows, d in ((40, 7), (2, 2500)):
+    grad_case(f"{rows} rows of {d}, float64", "layerNorm", norm, double(rows, d, low=7.0, high=9.0), d, double(d), double(d))
+for label, shape in (("rows", (70, 13)), ("images", (3, 5, 9, 11))):
+    c = (shape[1],)
+    grad_case(f"{label}, float64", "batchNorm", batch, double(*shape), None, None, double(*c), double(*c), {"training": True})
+group = lambda x, n, w, b: F.group_norm(x, n, w, b)
+for label, shape, groups in (("images", (3, 12, 9, 11), 4), ("rows", (30, 48), 3), ("one group", (2, 5, 503), 1), ("each channel", (2, 7, 120), 7)):
+    for dtype in ("float32", "float64"):
+        m = lambda *shape: v(*shape, dtype=dtype)
+        grad_case(f"{label}, {dtype}", "groupNorm", group, m(*shape), groups, m(shape[1]), m(shape[1]))
+topk = lambda x, k, d, o: dict(zip(("values", "indices"), torch.topk(x, k, d, **o)))
+for label, shape, dim, k in (("rows", (5, 100), 1, 7), ("a few of many", (2, 2500), 1, 20), ("columns", (90, 13), 0, 31), ("nearly all", (3, 400), 1, 390)):
+    for largest in (True, False):
+        for dtype in ("float32", "float64"):
+            grad_case(f"{label}, {dtype}", "topk", topk, v(*shape, dtype=dtype), k, dim, {"largest": largest})
+for label, shape, dim in (("rows", (5, 100), 1), ("a long row", (1, 2500), 1), ("columns", (90, 13), 0), ("in the middle", (3, 50, 7), 1)):
+    for dtype in ("float32", "float64"):
+        grad_case(f"{label}, {dtype}", "cumsum", torch.cumsum, v(*shape, dtype=dtype), dim)
+        grad_case(f"{label}, {dtype}", "cumprod", torch.cumprod, v(*shape, low=0.96875, high=1.03125, dtype=dtype), dim)
+        grad_case(f"{label}, {dtype}", "std", lambda x, d: torch.std(x, d), v(*shape, dtype=dtype), dim)
+        grad_case(f"{label}, {dtype}", "logSumExp", lambda x, d: torch.logsumexp(x, d), v(*shape, dtype=dtype, low=-4.0, high=4.0), dim)
+    case(f"{label}, int32", "cumsum", lambda x, d: torch.cumsum(x, d, dtype=torch.int32), Made(shape, "int32", -1000, 1000), dim)
+
+# --- windows: maxima of pairs, planes that are staged one after the other ---
+for label, shape, size, o in (
+    ("pairs", (3, 4, 30, 34), 2, {}),
+    ("an odd width", (2, 5, 31, 33), 2, {}),
+    ("overlapping", (2, 6, 28, 28), 3, {"stride": 1, "padding": 1}),
+    ("strided, padded", (2, 6, 29, 31), 3, {"stride": 2, "padding": 1}),
+):
+    for dtype in ("float32", "float64"):
+        image = lambda: v(*shape, dtype=dtype)
+        grad_case(f"{label}, {dtype}", "maxPool2d", lambda x, n, o: F.max_pool2d(x, n, **o), image(), size, o)
+        grad_case(f"{label}, {dtype}", "avgPool2d", lambda x, n, o: F.avg_pool2d(x, n, **o), image(), size, o)
+        case(f"{label}, {dtype}", "maxPool2dWithIndices", lambda x, n, o: F.max_pool2d(x, n, return_indices=True, **o), image(), size, o)
 
 write("sizes")

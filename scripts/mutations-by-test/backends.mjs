@@ -94,4 +94,22 @@ export const backends = [
     '    return this.elements',
     'the elements of a closed tensor are read',
   ),
+  t(
+    'backends-first-state-stays-staged',
+    'packages/tensor/src/kernels/wasm/fuzz.test.ts',
+    'PLACE: drawn calls of all kernels',
+    'packages/tensor/src/kernels/wasm/optim.ts',
+    'else if (k > 0) unstage(',
+    'else if (k > 1) unstage(',
+    'the first state of a staged parameter keeps its old value',
+  ),
+  t(
+    'backends-epsilon-of-adam',
+    'packages/nn/src/sizes.test.ts',
+    'Adam, {"lr": 0.01, "weightDecay": 0.1}, float64, 131 elements: as PyTorch, fused',
+    'packages/nn/src/optim/adam.ts',
+    'eps * root] as const',
+    'eps] as const',
+    'Adam does not correct its epsilon for the first steps',
+  ),
 ]

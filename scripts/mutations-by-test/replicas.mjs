@@ -70,8 +70,8 @@ export const replicas = [
     DDP('no-sync.sim.test.ts'),
     'DDP-25 no optimizer',
     'packages/nn/src/optim/optimizer-base.ts',
-    'step`, this.parameters(), grads)',
-    'step`, [], grads)',
+    'checkReduced(op, parameters, grads)',
+    'checkReduced(op, [], grads)',
     'a local optimizer steps by gradients that no pass has reduced',
   ),
   t(

@@ -78,9 +78,10 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
     // Both corrections are numbers: taking the second one out of the root's quotient saves a pass over the parameter.
     const root = Math.sqrt(1 - betas[1] ** state.step)
     const rate = (-lr * root) / (1 - betas[0] ** state.step)
-    const states = [state.expAvg, state.expAvgSq, ...(amsgrad ? [state.maxExpAvgSq!] : [])]
-    const own = [betas[0], 1 - betas[0], betas[1], 1 - betas[1], eps * root]
-    if (stepInto('adamStep', p, grad, states, [rate, factor, weightDecay, maximize ? 1 : 0, ...own])) return
+    const states = amsgrad ? [state.expAvg, state.expAvgSq, state.maxExpAvgSq!] : [state.expAvg, state.expAvgSq]
+    const [first, second] = betas
+    const numbers = [rate, factor, weightDecay, maximize ? 1 : 0, first, 1 - first, second, 1 - second, eps * root] as const
+    if (stepInto('adamStep', p, grad, states, numbers)) return
     if (factor !== 1) raw.mul_(p, factor)
     inPieces([p, grad, ...states], (p, grad, first, second, largest) => {
       const g = direction(p, grad, maximize, weightDecay)

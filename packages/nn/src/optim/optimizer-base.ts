@@ -128,8 +128,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     const loss = typeof from === 'function' ? this.evaluate(from) : undefined
     const grads = typeof from === 'function' ? undefined : from
     if (grads !== undefined) this.checkGrads(grads)
-    checkReduced(`${this.op}.step`, this.parameters(), grads)
-    ensureHeld(`${this.op}.step`, this.parameters())
+    const [op, parameters] = [`${this.op}.step`, this.parameters()]
+    checkReduced(op, parameters, grads)
+    ensureHeld(op, parameters)
     this.age++
     for (const group of this.groups) {
       for (const p of group.params) {
@@ -295,8 +296,8 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     this.check(typeof lr === 'number' ? { ...settings, lr: Math.abs(lr) } : settings)
   }
 
-  private parameters(): Tensor[] {
-    return this.groups.flatMap((group) => group.params)
+  private parameters(): readonly Tensor[] {
+    return this.groups.length === 1 ? this.groups[0]!.params : this.groups.flatMap((group) => group.params)
   }
 
   private evaluate<Loss>(closure: () => Loss): Loss {

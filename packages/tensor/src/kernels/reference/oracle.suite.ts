@@ -109,7 +109,8 @@ const gradient =
 /** Rule DOT: every product and every sum is rounded. Of matrices, in batches. */
 const matmul =
   (multiply: Scalar2, add: Scalar2): Matmul =>
-  (a, b, out) => {
+  (a, given, out, turned = false) => {
+    const b = turned ? { ...given, shape: given.shape.toReversed(), strides: given.strides.toReversed() } : given
     const [x, y] = [hostOf(a), hostOf(b)]
     const k = a.shape.at(-1)!
     const [aStep, bStep] = [a.strides.at(-1)!, b.strides.at(-2)!]

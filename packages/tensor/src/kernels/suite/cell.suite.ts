@@ -6,7 +6,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
 import type { Backend, KernelCells } from '../table/backend.js'
 import { KERNEL_OPS, type KernelOp } from '../table/table.js'
-import { elementsOf } from './layouts.suite.js'
+import { broadcasting, drawnLayout, drawnView, elementsOf, type Layout, layouts } from './layouts.suite.js'
 import { observed, wanted } from './traits.suite.js'
 
 export interface KernelSuiteOptions {
@@ -25,14 +25,17 @@ export interface KernelSuiteOptions {
   readonly shapes?: readonly (readonly number[])[]
   /** The reference, instead of the oracle. */
   readonly expected?: Backend
+  /** Each list of sizes, shapes or layouts is replaced by so many drawn ones. Default: the lists of the suite. */
+  readonly drawn?: number
 }
 
 // In jest's realm a look-up of a global costs more than what the loops below do with it.
-const { floor } = Math
+const { exp, floor, log, max, min } = Math
 const { isNaN: isNan } = Number
 
 /** The type for all dtypes, so that one test function can call them. */
 export type Any = TypedArray
+export type Block = readonly [number, number, number]
 type Run<K> = (kernel: K, out: Any) => void
 
 const SHAPES: readonly (readonly number[])[] = [
@@ -52,6 +55,10 @@ const SHAPES: readonly (readonly number[])[] = [
   [5000],
 ]
 const RUBBISH = 77
+/** Most elements of a drawn shape: some are more than is staged at once. */
+const DRAWN_MAX = 2600
+/** Other code begins at these extents, or blocks end there. */
+const EDGES = [4, 8, 16, 32, 48, 64, 80, 128, 256, 2048]
 
 export const SPECIAL: Readonly<Record<DType, readonly number[]>> = {
   float32: [
@@ -93,6 +100,7 @@ export class Cell {
   readonly #left: readonly number[]
   readonly shapes: readonly (readonly number[])[]
   readonly #elementsMax: number
+  readonly #drawn: number
   readonly random: () => number
 
   constructor(op: KernelOp, dtype: DType, kernel: object, reference: object, options: KernelSuiteOptions, elementsMax: number) {
@@ -103,10 +111,64 @@ export class Cell {
     this.#reference = reference
     this.#exact = options.exact(op, dtype)
     this.#left = options.leaveOut?.[op]?.values ?? []
-    this.shapes = (options.shapes ?? SHAPES).filter((shape) => elementsOf(shape) <= elementsMax)
     this.#elementsMax = elementsMax
+    this.#drawn = options.drawn ?? 0
     const generator = xoroshiro128plus(options.seed + KERNEL_OPS.indexOf(op) * 8 + DTYPES.indexOf(dtype))
     this.random = () => (generator.next() >>> 0) / 2 ** 32
+    this.shapes = this.sizes(options.shapes ?? SHAPES, () => this.#shape()).filter((shape) => elementsOf(shape) <= elementsMax)
+  }
+
+  // ---- sizes
+
+  /** The sizes that a family tries: its own, or drawn ones. */
+  sizes<T>(own: readonly T[], draw: () => T): readonly T[] {
+    return this.#drawn === 0 ? own : Array.from({ length: this.#drawn }, draw)
+  }
+
+  /** A whole number from 0 on. */
+  below(end: number): number {
+    return floor(this.random() * end)
+  }
+
+  /** One of a list. */
+  one<T>(list: readonly T[]): T {
+    return list[this.below(list.length)]!
+  }
+
+  /** A drawn extent of at most `most`: small ones more often, and one in six next to a size at which other code begins. */
+  extent(most: number, least = 1): number {
+    if (least === 0 && this.random() < 0.04) return 0
+    const size = this.random() < 1 / 6 ? this.one(EDGES) + this.below(3) - 1 : floor(exp(this.random() * log(most + 1)))
+    return max(least, min(most, size))
+  }
+
+  /** Drawn extents with a product of at most `most`. */
+  extents(rank: number, most: number, least = 1): number[] {
+    const all: number[] = []
+    for (let left = most; all.length < rank; left = floor(left / max(1, all.at(-1)!))) all.push(this.extent(max(1, left), least))
+    // The first tend to be the largest.
+    const turn = this.below(rank)
+    return [...all.slice(turn), ...all.slice(0, turn)]
+  }
+
+  /** Three drawn extents, as [outer, k, inner]: every second time the last is 1. */
+  block(most: number, least = 1): Block {
+    const [a, b, c] = this.extents(3, most, least) as [number, number, number]
+    return this.random() < 0.5 ? [a, max(least, min(b * c, floor(most / max(1, a)))), 1] : [a, b, c]
+  }
+
+  #shape(): number[] {
+    return this.extents(this.below(5), DRAWN_MAX, 0)
+  }
+
+  layouts(shape: readonly number[], repeated: boolean): readonly Layout[] {
+    return this.sizes(this.#drawn === 0 ? layouts(shape, repeated) : [], () => drawnLayout(shape, repeated, this.random))
+  }
+
+  /** The layouts of an operand that broadcasts. Always more than one. */
+  broadcasting(shape: readonly number[]): readonly Layout[] {
+    if (this.#drawn === 0) return broadcasting(shape)
+    return [drawnLayout(shape, true, this.random), ...this.sizes([], () => drawnView(shape, this.random))]
   }
 
   // ---- inputs

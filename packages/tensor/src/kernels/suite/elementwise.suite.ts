@@ -4,7 +4,7 @@ import type { DType } from '../../values/dtype.js'
 import type { Axpy, Binary, Unary, Where } from '../table/operands.js'
 import type { KernelOp } from '../table/table.js'
 import type { Any, Cell } from './cell.suite.js'
-import { broadcasting, elementsOf, laid, layouts, MARGIN, operandOf } from './layouts.suite.js'
+import { elementsOf, laid, MARGIN, operandOf } from './layouts.suite.js'
 
 /** Dense, or one element that is repeated. */
 const stepped = (array: Any, offset: number, step: number, shape: readonly number[]) => operandOf(array, offset, step === 0 ? [] : shape)
@@ -12,6 +12,12 @@ const stepped = (array: Any, offset: number, step: number, shape: readonly numbe
 const EXPONENTS = [2, 0, 1, -1, 0.5, -0.5, 3, 2.5, Number.NaN, Infinity, -Infinity]
 /** p0 and p1 of functions that have some. */
 export const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly number[])[]>>> = {
+  clamp: [
+    [-0.5, 2],
+    [-Infinity, 1],
+    [0, Infinity],
+    [2, -2],
+  ],
   leakyRelu: [[Math.fround(0.01)], [-0.5], [0]],
   elu: [[1], [0.3]],
   leakyReluBackward: [[Math.fround(0.01)], [-0.5]],
@@ -28,17 +34,8 @@ export const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly nu
 
 export function unary(cell: Cell): void {
   type K = Unary
-  const params =
-    cell.op === 'pow'
-      ? exponents(cell)
-      : cell.op === 'clamp'
-        ? [
-            [-0.5, 2],
-            [-Infinity, 1],
-            [0, Infinity],
-            [2, -2],
-          ]
-        : (PARAMETERS[cell.op] ?? [[0, 0]])
+  const own = cell.op === 'pow' ? exponents(cell) : (PARAMETERS[cell.op] ?? [[0, 0]])
+  const params = cell.sizes(own, () => drawnParameters(cell, own))
   // The left tail of geluTanh takes the exponential of a rounded number: its error is small relative to 1, not to itself.
   const scale = cell.op === 'geluTanh' ? 1 : 0
   for (const shape of cell.shapes) {
@@ -50,7 +47,7 @@ export function unary(cell: Cell): void {
       cell.compare<K>(`flat ${what}`, out, 1, scale, (k, o) => k(operandOf(x, 2, shape), operandOf(o, MARGIN, shape), p0, p1))
       cell.compare<K>(`in place ${what}`, x, 1, scale, (k, o) => k(operandOf(o, 2, shape), operandOf(o, 2, shape), p0, p1))
       // The strides do not depend on the parameters: the first ones are enough.
-      for (const layout of p0 === params[0]![0] ? layouts(shape, true) : []) {
+      for (const layout of p0 === params[0]![0] ? cell.layouts(shape, true) : []) {
         const view = cell.values(layout.length)
         cell.compare<K>(`${layout.name} ${what}`, out, 1, scale, (k, o) =>
           k(laid(view, shape, layout), operandOf(o, MARGIN, shape), p0, p1),
@@ -62,6 +59,13 @@ export function unary(cell: Cell): void {
 
 function exponents(cell: Cell): number[][] {
   return EXPONENTS.filter((e) => cell.dtype !== 'int32' || (Number.isInteger(e) && e >= 0)).map((e) => [e, 0])
+}
+
+/** One of the list, or others of the same signs: quarters, which are exact in every dtype. */
+export function drawnParameters(cell: Cell, own: readonly (readonly number[])[]): readonly number[] {
+  const found = cell.one(own)
+  if (cell.dtype === 'int32' || cell.random() < 0.5) return found
+  return found.map((p) => (p === 0 || !Number.isFinite(p) ? p : Math.sign(p) * (cell.below(16) + 1) * 0.25))
 }
 
 export function binary(cell: Cell, outDtype: DType): void {
@@ -87,11 +91,11 @@ export function binary(cell: Cell, outDtype: DType): void {
         )
       }
     }
-    const views = broadcasting(shape)
+    const [views, targets] = [cell.broadcasting(shape), cell.layouts(shape, false)]
     for (let i = 0; i < views.length; i++) {
       const left = views[i]!
       const right = views[(i + 1) % views.length]!
-      const target = layouts(shape, false)[i % layouts(shape, false).length]!
+      const target = targets[i % targets.length]!
       const a = cell.values(left.length)
       const b = cell.values(right.length)
       const to = cell.rubbish(outDtype, target.length)
@@ -127,7 +131,7 @@ export function where(cell: Cell): void {
         k(stepped(c, 1, steps[0], shape), stepped(a, 2, steps[1], shape), stepped(b, 0, steps[2], shape), operandOf(o, MARGIN, shape)),
       )
     }
-    const views = broadcasting(shape)
+    const views = cell.broadcasting(shape)
     for (let i = 0; i < views.length; i++) {
       const lc = views[i]!
       const la = views[(i + 1) % views.length]!
@@ -156,8 +160,8 @@ export function axpy(cell: Cell): void {
           k(alpha, stepped(x, 1, step, shape), operandOf(o, 2, shape)),
         )
       }
-      for (const layout of broadcasting(shape)) {
-        for (const target of layouts(shape, false)) {
+      for (const layout of cell.broadcasting(shape)) {
+        for (const target of cell.layouts(shape, false)) {
           const view = cell.values(layout.length)
           const to = cell.values(target.length)
           cell.compare<K>(`[${shape}] ${layout.name} to ${target.name} alpha ${alpha}`, to, 1, scale, (k, o) =>

@@ -39,7 +39,7 @@ const COMMON: readonly (readonly [number, number, number, number])[] = [
 
 export function step(cell: Cell): void {
   // The last is more than is staged at once.
-  for (const n of [0, 1, 4, 7, 33, 97, 2051]) {
+  for (const n of cell.sizes([0, 1, 4, 7, 33, 97, 2051], () => cell.extent(4500, 0))) {
     for (const { states, own } of STEPS[cell.op as OpsOf<'step'>]) {
       for (const common of COMMON) {
         const numbers: StepNumbers = [...common, ...own]
@@ -68,14 +68,19 @@ const CELLS = {
 
 export function cellOf(cell: Cell): void {
   const { parts, outputs } = CELLS[cell.op as keyof typeof CELLS]
-  for (const [rows, width] of [
+  const own: readonly (readonly [number, number])[] = [
     [0, 3],
     [1, 1],
     [2, 5],
     [3, 8],
     [5, 37],
     [40, 350],
-  ] as const) {
+  ]
+  const draw = (): (typeof own)[number] => {
+    const [rows, width] = cell.extents(2, 1200, 0) as [number, number]
+    return [rows, Math.max(1, width)]
+  }
+  for (const [rows, width] of cell.sizes(own, draw)) {
     if (rows === 40 && !cell.shapes.some((shape) => elementsOf(shape) >= 5000)) continue
     // `made` is [parts, rows, width], and a bias [width]: what counts is how many elements there are, and the shape of the last operands.
     const shapes = parts.map((n) => (n === 0 ? [width] : n === 1 ? [rows, width] : [rows, n * width]))
@@ -110,6 +115,16 @@ const ATTENDED: readonly Attended[] = [
 /** Several blocks of queries. */
 const LARGE: readonly Attended[] = [{ size: [1, 1, 400, 500, 2, 3], mask: 'bool' }, { size: [1, 2, 30, 30, 3, 2] }]
 
+function drawnAttended(cell: Cell): Attended {
+  const [a, b] = [cell.extent(3), cell.extent(3)]
+  const [l, s] = cell.extents(2, 4000) as [number, number]
+  const [e, w] = cell.extents(2, Math.max(1, Math.floor(40_000 / (a * b * l * s)))) as [number, number]
+  const size = [a, b, l, s, Math.min(e, 40), Math.min(w, 40)] as const
+  if (cell.random() < 0.3) return { size, isCausal: true }
+  const mask = cell.one([undefined, 'bool', 'float32'] as const)
+  return mask === undefined ? { size } : { size, mask }
+}
+
 /** Rows of all matrices side by side, as heads lie: [A, B, rows, width] with the strides of [A, rows, B, width]. */
 const heads = (array: Any, offset: number, [a, b, rows, width]: Numbers): Operand =>
   operandOf(array, offset, [a!, b!, rows!, width!], [rows! * b! * width!, width!, b! * width!, 1])
@@ -117,7 +132,7 @@ const heads = (array: Any, offset: number, [a, b, rows, width]: Numbers): Operan
 export function attention(cell: Cell): void {
   const isForward = cell.op === 'attention'
   const large = cell.shapes.some((shape) => elementsOf(shape) >= 5000) ? LARGE : []
-  for (const [i, { size, mask, isCausal = false }] of [...ATTENDED, ...large].entries()) {
+  for (const [i, { size, mask, isCausal = false }] of cell.sizes([...ATTENDED, ...large], () => drawnAttended(cell)).entries()) {
     const [a, b, l, s, e, w] = size
     const shapes = { q: [a, b, l, e], k: [a, b, s, e], v: [a, b, s, w], out: [a, b, l, w] }
     const values = (shape: Numbers) => cell.values(elementsOf(shape) + 5, cell.dtype, false)
@@ -127,7 +142,10 @@ export function attention(cell: Cell): void {
     for (let row = 0; mask === 'bool' && row < a * l; row++) maskValues![1 + row * s] = 1
     if (mask === 'bool' && a! * l! > 2) maskValues!.fill(0, 1 + 2 * s!, 1 + 3 * s!)
     const masks = maskValues === null ? null : operandOf(maskValues, 1, [a, b, l, s], [l * s, 0, s, 1])
-    const layout = i % 2 === 0 ? heads : (x: Any, at: number, shape: Numbers) => operandOf(x, at, shape, dense(shape))
+    const layout =
+      cell.sizes([i % 2], () => cell.below(2))[0] === 0
+        ? heads
+        : (x: Any, at: number, shape: Numbers) => operandOf(x, at, shape, dense(shape))
     const scale = 0.05
     const what = `[${size}]${mask ? `, mask ${mask}` : ''}${isCausal ? ', causal' : ''}`
     const strange = isForward ? cell.variants(v).map((x) => [x, grad] as const) : cell.variants(grad, true).map((x) => [v, x] as const)

@@ -1,7 +1,7 @@
 /** Derivatives of activations and of softmax. */
 import type { Grad, GradRows } from '../table/operands.js'
 import { type Cell, maxAbs } from './cell.suite.js'
-import { PARAMETERS } from './elementwise.suite.js'
+import { drawnParameters, PARAMETERS } from './elementwise.suite.js'
 import { elementsOf, MARGIN, operandOf } from './layouts.suite.js'
 import { fibres } from './reduce.suite.js'
 
@@ -9,7 +9,8 @@ export function gradient(cell: Cell): void {
   type K = Grad
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)
-    for (const [p0 = 0, p1 = 0] of PARAMETERS[cell.op] ?? [[0, 0]]) {
+    const own = PARAMETERS[cell.op] ?? [[0, 0]]
+    for (const [p0 = 0, p1 = 0] of cell.sizes(own, () => drawnParameters(cell, own))) {
       for (const step of [1, 0]) {
         const g = cell.values(n + 2, cell.dtype, false)
         const x = cell.values(n + 3)

@@ -5,14 +5,27 @@ import type { IndexOp } from '../table/table.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
 import { elementsOf, operandOf } from './layouts.suite.js'
 
+type RowsOfClasses = readonly (readonly [n: number, classes: number])[]
+const SMALL: RowsOfClasses = [
+  [0, 3],
+  [1, 1],
+  [5, 7],
+  [60, 11],
+]
+const SCORES: RowsOfClasses = [...SMALL, [4, 90]]
+
+const rowsOfClasses = (cell: Cell, own: RowsOfClasses): RowsOfClasses =>
+  cell.sizes(
+    own.filter(([n, classes]) => n * classes <= 360 || own === SMALL || !cell.isSlow),
+    () => {
+      const [n, classes] = cell.extents(2, 2500, 0) as [number, number]
+      return [n, Math.max(1, classes)]
+    },
+  )
+
 export function nll(cell: Cell): void {
   type K = Nll
-  for (const [n, classes] of [
-    [0, 3],
-    [1, 1],
-    [5, 7],
-    [60, 11],
-  ] as const) {
+  for (const [n, classes] of rowsOfClasses(cell, SMALL)) {
     const x = cell.values(n * classes + 3)
     const target = cell.indices(n + 2, classes)
     cell.compare<K>(`[${n}, ${classes}]`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
@@ -23,12 +36,7 @@ export function nll(cell: Cell): void {
 
 export function nllBackward(cell: Cell): void {
   type K = NllBackward
-  for (const [n, classes] of [
-    [0, 3],
-    [1, 1],
-    [5, 7],
-    [60, 11],
-  ] as const) {
+  for (const [n, classes] of rowsOfClasses(cell, SMALL)) {
     for (const step of [0, 1]) {
       const grad = cell.values(n + 3)
       const target = cell.indices(n + 2, classes)
@@ -39,14 +47,6 @@ export function nllBackward(cell: Cell): void {
   }
 }
 
-const SCORES = [
-  [0, 3],
-  [1, 1],
-  [5, 7],
-  [60, 11],
-  [4, 90],
-] as const
-
 /** Scores of a sensible size, then rows with a NaN, with infinities and with scores that are far apart. */
 function scores(cell: Cell, n: number, classes: number): Any[] {
   const x = cell.values(n * classes + 3, cell.dtype, false)
@@ -56,7 +56,7 @@ function scores(cell: Cell, n: number, classes: number): Any[] {
 }
 
 export function classLoss(cell: Cell): void {
-  for (const [n, classes] of SCORES.filter(([n, classes]) => n * classes <= 360 || !cell.isSlow)) {
+  for (const [n, classes] of rowsOfClasses(cell, SCORES)) {
     const target = cell.indices(n + 2, classes)
     for (const x of scores(cell, n, classes)) {
       cell.compare<ClassLoss>(`[${n}, ${classes}]`, cell.rubbish(cell.dtype, n + 6), classes, 1, (k, o) =>
@@ -67,7 +67,7 @@ export function classLoss(cell: Cell): void {
 }
 
 export function classLossBackward(cell: Cell): void {
-  for (const [n, classes] of SCORES.filter(([n, classes]) => n * classes <= 360 || !cell.isSlow)) {
+  for (const [n, classes] of rowsOfClasses(cell, SCORES)) {
     const target = cell.indices(n + 2, classes)
     const grad = cell.values(n + 3, cell.dtype, false)
     for (const x of scores(cell, n, classes)) {
@@ -95,7 +95,7 @@ export function indexed(cell: Cell): void {
   const op = cell.op as IndexOp
   const reads = op === 'indexSelect' || op === 'gather'
   const sums = op === 'indexAdd' || op === 'scatterAdd'
-  for (const [outer, rows, n, inner] of [
+  const own: readonly (readonly [number, number, number, number])[] = [
     [1, 2, 0, 3],
     [1, 2, 5, 0],
     [0, 2, 2, 2],
@@ -105,7 +105,12 @@ export function indexed(cell: Cell): void {
     [3, 5, 7, 1],
     [2, 3, 8, 4],
     [1, 40, 90, 1],
-  ] as const) {
+  ]
+  const draw = (): (typeof own)[number] => {
+    const [outer, n, inner] = cell.block(2500, 0)
+    return [outer, cell.extent(100), n, inner]
+  }
+  for (const [outer, rows, n, inner] of cell.sizes(own, draw)) {
     const wide = op !== 'indexSelect' && op !== 'indexAdd'
     const [shape, outShape] = [
       [outer, reads ? rows : n, inner],
@@ -127,8 +132,8 @@ export function indexed(cell: Cell): void {
 
 export function firstOutside(cell: Cell): void {
   type K = FirstOutside
-  for (const n of [0, 1, 7, 100, 3000]) {
-    for (const place of [0, 5, 99, n - 1, n]) {
+  for (const n of cell.sizes([0, 1, 7, 100, 3000], () => cell.extent(3000, 0))) {
+    for (const place of cell.sizes([0, 5, 99, n - 1, n], () => cell.below(n + 1))) {
       for (const outside of [-1, 40, -(2 ** 31), 2 ** 31 - 1]) {
         const x = cell.indices(n + 3, 40)
         if (place >= 0 && place < n) x[place + 2] = outside

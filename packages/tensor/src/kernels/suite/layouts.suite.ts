@@ -84,6 +84,29 @@ export function broadcasting(shape: readonly number[]): Layout[] {
   return [first!, smaller('row', shape.slice(-1)), ...others, smaller('column', shape.with(-1, 1))]
 }
 
+/** With dimensions in any order, gaps of any size, an offset, and perhaps repeated dimensions. */
+export function drawnLayout(shape: readonly number[], repeated: boolean, random: () => number): Layout {
+  const below = (end: number): number => Math.floor(random() * end)
+  const isDense = random() < 0.3
+  const strides = shape.map(() => 0)
+  let step = isDense || random() < 0.5 ? 1 : 1 + below(3)
+  const order = shape.map((_, d) => ({ d, key: isDense ? -d : random() })).sort((a, b) => a.key - b.key)
+  for (const { d } of order) {
+    if (repeated && random() < 0.25) continue
+    strides[d] = step
+    step = step * Math.max(1, shape[d]!) + (isDense || random() < 0.6 ? 0 : below(6))
+  }
+  const offset = below(9)
+  return { name: `strides ${strides}, offset ${offset}`, strides, offset, length: offset + spanOf(shape, strides) + MARGIN }
+}
+
+/** The same of an operand that broadcasts: without leading dimensions, and with others of one element. */
+export function drawnView(shape: readonly number[], random: () => number): Layout {
+  const own = shape.slice(Math.floor(random() * (shape.length + 1))).map((extent) => (random() < 0.25 ? 1 : extent))
+  const layout = drawnLayout(own, true, random)
+  return { ...layout, name: `[${own}] of ${layout.name}`, shape: own }
+}
+
 const DTYPE_OF: Readonly<Record<string, DType>> = {
   Float32Array: 'float32',
   Float64Array: 'float64',

@@ -30,7 +30,12 @@ export function matmul(cell: Cell): void {
   ]
   // Beyond the blocks of a tiled product in every direction: rows, columns, depth.
   if (!cell.isSlow) sizes.push([1, 9, 523, 150], [1, 67, 21, 270], [1, 10, 260, 300])
-  for (const [batch, m, n, k] of sizes) {
+  const draw = (): (typeof sizes)[number] => {
+    const all = cell.extents(3, cell.one([2000, 20_000, 100_000]), 0)
+    const [m, n, k] = all.map((extent) => Math.min(extent, 600)) as [number, number, number]
+    return [m * n * k > 2e4 ? 1 : cell.extent(3, 0), m, n, k]
+  }
+  for (const [batch, m, n, k] of cell.sizes(sizes, draw)) {
     const kinds = [
       { name: 'dense', a: [m * k, k, 1], b: [k * n, n, 1] },
       { name: 'transposed', a: [m * k, 1, m], b: [k * n, 1, k] },
@@ -53,10 +58,17 @@ export function matmul(cell: Cell): void {
           kernel(operandOf(a, 2, [batch, m, k], [...sa]), operandOf(b, 1, [batch, k, n], [...sb]), operandOf(o, 3, [batch, m, n])),
       )
     }
+    if (batch !== 1) continue
+    // As a layer calls it: b is a matrix [n, k].
+    const [a, b] = [cell.values(3 + m * k, cell.dtype, false), cell.values(3 + n * k, cell.dtype, false)]
+    const scale = cell.dtype === 'int32' ? 0 : maxAbs(a) * maxAbs(b)
+    cell.compare<K>(`[${m}, ${k}] · the transpose of [${n}, ${k}]`, cell.rubbish(cell.dtype, m * n + 6), k, scale, (kernel, o) =>
+      kernel(operandOf(a, 2, [m, k]), operandOf(b, 1, [n, k]), operandOf(o, 3, [m, n]), true),
+    )
   }
   if (cell.dtype === 'int32') return
   for (const special of [Number.NaN, Infinity, -Infinity]) {
-    for (const size of [3, 20]) {
+    for (const size of cell.sizes([3, 20], () => cell.extent(40, 2))) {
       const square = [size, size]
       const a = cell.values(size * size, cell.dtype, false)
       const b = cell.values(size * size, cell.dtype, false)

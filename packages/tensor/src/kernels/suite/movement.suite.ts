@@ -2,8 +2,8 @@
 
 import { DTYPES } from '../../values/dtype.js'
 import type { Copy, Draw, Fill, Triangle } from '../table/operands.js'
-import type { Cell } from './cell.suite.js'
-import { broadcasting, elementsOf, laid, layouts, operandOf } from './layouts.suite.js'
+import type { Block, Cell } from './cell.suite.js'
+import { elementsOf, laid, operandOf } from './layouts.suite.js'
 
 export function copy(cell: Cell): void {
   type K = Copy
@@ -14,8 +14,8 @@ export function copy(cell: Cell): void {
       cell.compare<K>(`flat [${shape}] from ${from}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
         k(operandOf(x, 1, shape), operandOf(o, 2, shape)),
       )
-      for (const layout of broadcasting(shape)) {
-        for (const target of layouts(shape, false)) {
+      for (const layout of cell.broadcasting(shape)) {
+        for (const target of cell.layouts(shape, false)) {
           const view = cell.values(layout.length, from)
           cell.compare<K>(
             `[${shape}] from ${from} ${layout.name} to ${target.name}`,
@@ -37,7 +37,7 @@ export function fill(cell: Cell): void {
     for (const value of [0, 1, -3, 2.5, Number.NaN]) {
       if (cell.dtype === 'int32' && !Number.isInteger(value)) continue
       cell.compare<K>(`flat [${shape}] ${value}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k(value, operandOf(o, 2, shape)))
-      for (const target of layouts(shape, false)) {
+      for (const target of cell.layouts(shape, false)) {
         cell.compare<K>(`[${shape}] ${value} ${target.name}`, cell.rubbish(cell.dtype, target.length), 1, 0, (k, o) =>
           k(value, laid(o, shape, target)),
         )
@@ -48,7 +48,7 @@ export function fill(cell: Cell): void {
 
 /** Twice with the same words, so that the second sequence shows which state the first has left. */
 export function draw(cell: Cell): void {
-  for (const n of [0, 2, 78, 80, 82, 130, 5000]) {
+  for (const n of cell.sizes([0, 2, 78, 80, 82, 130, 5000], () => 2 * cell.extent(1500, 0))) {
     const state = Array.from({ length: 4 }, () => Math.floor(cell.random() * 2 ** 32) | 0)
     // Cosines of almost a quarter of the circle are small by the differences of larger numbers.
     cell.compare<Draw>(`${n}`, cell.rubbish(cell.dtype, 2 * n + 13), 1, 1, (k, o) => {
@@ -61,7 +61,7 @@ export function draw(cell: Cell): void {
 
 export function triangle(cell: Cell): void {
   type K = Triangle
-  for (const [outer, rows, columns] of [
+  const own: readonly Block[] = [
     [0, 2, 2],
     [2, 0, 3],
     [2, 3, 0],
@@ -69,10 +69,11 @@ export function triangle(cell: Cell): void {
     [3, 4, 5],
     [1, 20, 7],
     [2, 9, 140],
-  ] as const) {
+  ]
+  for (const [outer, rows, columns] of cell.sizes(own, () => cell.block(3000, 0))) {
     const shape = [outer, rows, columns]
     const n = elementsOf(shape)
-    for (const diagonal of [0, 1, -2, 200, -200]) {
+    for (const diagonal of cell.sizes([0, 1, -2, 200, -200], () => cell.below(2 * (rows + columns) + 1) - rows - columns)) {
       const x = cell.values(n + 4)
       cell.compare<K>(`[${shape}], diagonal ${diagonal}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
         k(operandOf(x, 2, shape), operandOf(o, 3, shape), outer, rows, columns, diagonal),

@@ -2,12 +2,12 @@
 
 import type { ConvGeometry, PoolGeometry } from '../table/neural.js'
 import type { AvgPool, Conv, MaxPool, Norm, NormBackward, Operand } from '../table/operands.js'
-import { type Any, type Cell, maxAbs } from './cell.suite.js'
+import { type Any, type Block, type Cell, maxAbs } from './cell.suite.js'
 import { elementsOf, operandOf } from './layouts.suite.js'
 
 export function conv(cell: Cell): void {
   const { op } = cell
-  for (const g of convGeometries(cell.isSlow)) {
+  for (const g of cell.sizes(convGeometries(cell.isSlow), () => drawnConv(cell))) {
     const [x, y, weight] = [
       [g.n, g.c, g.h, g.w],
       [g.n, g.o, g.oh, g.ow],
@@ -54,10 +54,7 @@ function convGeometries(slow: boolean): ConvGeometry[] {
   }
   const make = (changes: Partial<typeof base>): ConvGeometry => {
     const { below, right, ...g } = { ...base, ...changes }
-    const extent = (size: number, k: number, stride: number, pad: number, dilation: number, more: number) =>
-      Math.floor((size + 2 * pad + more - dilation * (k - 1) - 1) / stride) + 1
-    const oh = extent(g.h, g.kh, g.strideH, g.padH, g.dilH, below)
-    return { ...g, oh, ow: extent(g.w, g.kw, g.strideW, g.padW, g.dilW, right) }
+    return { ...g, oh: extentOf(g.h, g.kh, g.strideH, g.padH, g.dilH, below), ow: extentOf(g.w, g.kw, g.strideW, g.padW, g.dilW, right) }
   }
   const all = [
     {},
@@ -85,9 +82,50 @@ function convGeometries(slow: boolean): ConvGeometry[] {
   return all
 }
 
+/** Windows that fit into a row of so many places; `more` are padding on its right alone. */
+const extentOf = (size: number, window: number, stride: number, pad: number, dilation: number, more: number): number =>
+  Math.floor((size + 2 * pad + more - dilation * (window - 1) - 1) / stride) + 1
+
+/** One direction of a drawn window: it sees something, and its windows are at least one. */
+function drawnSide(cell: Cell, sizeMax: number, padMax: number) {
+  const [size, dil] = [cell.extent(sizeMax), cell.random() < 0.7 ? 1 : cell.extent(3)]
+  const pad = cell.below(padMax + 1)
+  const k = Math.min(cell.one([1, 2, 3, 3, 5, 7]), Math.floor((size + 2 * pad - 1) / dil) + 1)
+  const stride = cell.random() < 0.6 ? 1 : cell.extent(4)
+  return { size, k, stride, pad, dil, windows: extentOf(size, k, stride, pad, dil, cell.below(2)) }
+}
+
+const windowOf = (y: ReturnType<typeof drawnSide>, x: ReturnType<typeof drawnSide>) => ({
+  ...{ h: y.size, w: x.size, kh: y.k, kw: x.k, oh: y.windows, ow: x.windows },
+  ...{ strideH: y.stride, strideW: x.stride, padH: y.pad, padW: x.pad, dilH: y.dil, dilW: x.dil },
+})
+
+function drawnConv(cell: Cell): ConvGeometry {
+  const window = windowOf(drawnSide(cell, 20, 3), drawnSide(cell, 40, 3))
+  const groups = cell.random() < 0.7 ? 1 : cell.extent(4)
+  // At most so many products.
+  const [n, c, o] = cell.extents(3, Math.max(1, Math.floor(60_000 / (window.oh * window.ow * window.kh * window.kw * groups)))) as [
+    number,
+    number,
+    number,
+  ]
+  return { ...window, n, c: c * groups, o: o * groups, groups }
+}
+
+function drawnPool(cell: Cell): PoolGeometry {
+  const window = windowOf(drawnSide(cell, 16, 1), drawnSide(cell, 30, 1))
+  // PyTorch pads by half of a window at most.
+  const [padH, padW] = [Math.min(window.padH, window.kh >> 1), Math.min(window.padW, window.kw >> 1)]
+  const [oh, ow] = [
+    extentOf(window.h, window.kh, window.strideH, padH, window.dilH, 0),
+    extentOf(window.w, window.kw, window.strideW, padW, window.dilW, 0),
+  ]
+  return { ...window, padH, padW, oh: Math.max(1, oh), ow: Math.max(1, ow), planes: cell.extent(6, 0) }
+}
+
 /** The maxima and their places, each compared in turn. */
 export function maxPool(cell: Cell): void {
-  for (const g of poolGeometries()) {
+  for (const g of cell.sizes(poolGeometries(), () => drawnPool(cell))) {
     const [plane, pooled] = shapesOf(g)
     const size = elementsOf(pooled)
     for (const special of [false, true]) {
@@ -111,7 +149,8 @@ const shapesOf = (g: PoolGeometry) =>
 
 export function avgPool(cell: Cell): void {
   const { op } = cell
-  for (const window of poolGeometries().filter((g) => g.dilH * g.dilW === 1)) {
+  const own = poolGeometries().filter((g) => g.dilH * g.dilW === 1)
+  for (const window of cell.sizes(own, () => ({ ...drawnPool(cell), dilH: 1, dilW: 1 }))) {
     for (const [includePad, divisor] of [
       [1, 0],
       [0, 0],
@@ -130,7 +169,7 @@ export function avgPool(cell: Cell): void {
 }
 
 export function layerNorm(cell: Cell): void {
-  for (const [rows, d] of [
+  const own: readonly (readonly [number, number])[] = [
     [3, 4],
     [1, 1],
     [2, 37],
@@ -139,13 +178,18 @@ export function layerNorm(cell: Cell): void {
     [6, 50],
     // More than is read at once, and not a multiple of it.
     ...(cell.isSlow ? [] : ([[90, 50]] as const)),
-  ] as const) {
+  ]
+  const draw = (): (typeof own)[number] => {
+    const [rows, d] = cell.extents(2, 2500, 0) as [number, number]
+    return [rows, Math.max(1, d)]
+  }
+  for (const [rows, d] of cell.sizes(own, draw)) {
     norm(cell, [rows, d], rows, d, Math.max(1, d, rows), (x, grad, spread) => 10 * (x + 1) * (1 + grad) * (1 + spread) ** 2)
   }
 }
 
 export function channelNorm(cell: Cell): void {
-  for (const [outer, c, inner] of [
+  const own: readonly Block[] = [
     [3, 2, 4],
     [4, 3, 1],
     [1, 1, 2],
@@ -160,7 +204,8 @@ export function channelNorm(cell: Cell): void {
           [3, 3, 1501],
           [70, 71, 1],
         ] as const)),
-  ] as const) {
+  ]
+  for (const [outer, c, inner] of cell.sizes(own, () => cell.block(2500))) {
     norm(cell, [outer, c, inner], c, c, outer * inner, (x, grad) => 10 * (x + 1) ** 2 * (1 + grad))
   }
 }

@@ -2,12 +2,12 @@
 
 import { allocate } from '../../values/dtype.js'
 import type { Argsort, GradRows, Rows, Variance } from '../table/operands.js'
-import { type Any, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
+import { type Any, type Block, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
 import { elementsOf, operandOf } from './layouts.suite.js'
 
 /** [outer, k, inner] of reductions and softmax. */
-export function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number, number])[] {
-  const all: (readonly [number, number, number])[] = [
+export function fibres(cell: Cell, emptyToo: boolean): readonly Block[] {
+  const all: Block[] = [
     [1, 1, 1],
     [1, 9, 1],
     [3, 5, 1],
@@ -22,8 +22,17 @@ export function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number
     [1, 4099, 1],
   ]
   if (emptyToo) all.push([3, 0, 2], [1, 0, 1])
-  return all.filter(([o, k, i]) => o * k * i <= 5000 || !cell.isSlow)
+  return cell.sizes(
+    all.filter(([o, k, i]) => o * k * i <= 5000 || !cell.isSlow),
+    () => {
+      const [o, k, i] = cell.block(3000, 0)
+      return [o, emptyToo ? k : Math.max(1, k), i]
+    },
+  )
 }
+
+/** A place for a special value among n elements: `own` in the suite's own sizes. */
+const placeIn = (cell: Cell, own: number, n: number): number => cell.sizes([own], () => cell.below(n))[0]!
 
 export function reduce(cell: Cell): void {
   type K = Rows
@@ -40,14 +49,15 @@ export function reduce(cell: Cell): void {
     }
   }
   for (const value of SPECIAL[cell.dtype].filter((v) => !cell.isLeftOut(v) && (cell.op !== 'sum' || !Number.isFinite(v)))) {
-    const x = cell.values(300, cell.dtype, false)
-    x[130] = value
-    for (const [outer, k, inner] of [
+    const own: readonly Block[] = [
       [1, 300, 1],
       [3, 100, 1],
       [1, 3, 100],
-    ] as const) {
-      cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, cell.rubbish(outDtype, 100), k, 10, (kernel, o) =>
+    ]
+    for (const [outer, k, inner] of cell.sizes(own, () => cell.block(900))) {
+      const x = cell.values(outer * k * inner, cell.dtype, false)
+      x[placeIn(cell, 130, x.length)] = value
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, cell.rubbish(outDtype, outer * inner + 9), k, 10, (kernel, o) =>
         kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner),
       )
     }
@@ -61,12 +71,13 @@ export function extremes(cell: Cell): void {
   if (cell.dtype === 'int32' || cell.dtype === 'bool') return
   const outDtype = cell.op === 'argmax' || cell.op === 'argmin' ? 'int32' : cell.dtype
   const other = cell.op === 'amax' || cell.op === 'argmax' ? -1 : 1
-  for (const [outer, k, inner] of [
+  const own: readonly Block[] = [
     [3, 5, 1],
     [2, 91, 1],
     [1, 4099, 1],
     [1, 90, 5],
-  ] as const) {
+  ]
+  for (const [outer, k, inner] of cell.sizes(own, () => cell.block(900))) {
     if (outer * k * inner > 400 && cell.isSlow) continue
     for (const [rest, rare] of [
       [0, -0],
@@ -76,7 +87,7 @@ export function extremes(cell: Cell): void {
       [Number.NaN, 0],
       [0, Number.NaN],
     ] as const) {
-      for (const place of [0, 3, (k >> 1) + 1, k - 1]) {
+      for (const place of cell.sizes([0, 3, (k >> 1) + 1, k - 1], () => cell.below(k))) {
         const x = allocate(cell.dtype, outer * k * inner).fill(rest)
         for (let o = 0; o < outer; o++) for (let i = 0; i < inner; i++) x[(o * k + place) * inner + i] = rare
         cell.compare<K>(
@@ -113,11 +124,14 @@ export function products(cell: Cell, size: (outer: number, k: number, inner: num
   for (const value of SPECIAL[cell.dtype].filter(
     (v) => !cell.isLeftOut(v) && !(Math.abs(v) > 1e30 && Math.abs(v) < Infinity) && !(Math.abs(v) > 0 && Math.abs(v) < 1e-35),
   )) {
-    const x = factors(cell, 12)
-    x[7] = value
-    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 0, (kernel, o) =>
-      kernel(operandOf(x, 0, [2, 3, 2]), operandOf(o, 0, [size(2, 3, 2)]), 2, 3, 2),
-    )
+    for (const [outer, k, inner] of cell.sizes([[2, 3, 2]] as const, () => cell.block(400))) {
+      const x = factors(cell, outer * k * inner)
+      x[placeIn(cell, 7, x.length)] = value
+      const n = size(outer, k, inner)
+      cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, cell.rubbish(cell.dtype, n + 6), k, 0, (kernel, o) =>
+        kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [n]), outer, k, inner),
+      )
+    }
   }
 }
 
@@ -133,21 +147,24 @@ export function runningSums(cell: Cell): void {
   }
   for (const value of [Number.NaN, Infinity, -Infinity]) {
     if (cell.dtype === 'int32') continue
-    const x = cell.values(12, cell.dtype, false)
-    x[7] = value
-    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 100, (kernel, o) =>
-      kernel(operandOf(x, 0, [2, 3, 2]), operandOf(o, 0, [2, 3, 2]), 2, 3, 2),
-    )
+    for (const [outer, k, inner] of cell.sizes([[2, 3, 2]] as const, () => cell.block(900))) {
+      const [n, shape] = [outer * k * inner, [outer, k, inner]]
+      const x = cell.values(n, cell.dtype, false)
+      x[placeIn(cell, 7, n)] = value
+      cell.compare<K>(`[${shape}] with ${value}`, cell.rubbish(cell.dtype, n), k, 100, (kernel, o) =>
+        kernel(operandOf(x, 0, shape), operandOf(o, 0, shape), outer, k, inner),
+      )
+    }
   }
 }
 
 export function argsort(cell: Cell): void {
   type K = Argsort
   // Longer than what a selection holds at once.
-  const longer: ReturnType<typeof fibres> = cell.isSlow ? [] : [[2, 300, 1], [1, 290, 2]] // biome-ignore format: two shapes
-  for (const [outer, k, inner] of [...fibres(cell, true), ...longer]) {
+  const longer: readonly Block[] = cell.isSlow ? [] : [[2, 300, 1], [1, 290, 2]] // biome-ignore format: two shapes
+  for (const [outer, k, inner] of cell.sizes([...fibres(cell, true), ...longer], () => cell.block(600, 0))) {
     // The oracle counts, which takes k² steps.
-    if (k > 300) continue
+    if (k > 600) continue
     for (const [descending, isSorted] of [
       [false, false],
       [true, false],
@@ -158,7 +175,7 @@ export function argsort(cell: Cell): void {
       for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
       // Each element is better than those before it, so that a selection takes all.
       if (isSorted) x.sort()
-      for (const m of new Set([k, Math.min(k, 3), 0])) {
+      for (const m of new Set(cell.sizes([k, Math.min(k, 3), 0], () => cell.below(k + 1)))) {
         cell.compare<K>(
           `${m} of [${outer}, ${k}, ${inner}] ${descending ? 'descending' : ''} ${isSorted ? 'of sorted' : ''}`,
           cell.rubbish('int32', outer * m * inner + 6),
@@ -200,12 +217,18 @@ export function variance(cell: Cell): void {
     }
   }
   for (const value of [Number.NaN, Infinity, -Infinity]) {
-    const x = cell.values(300, cell.dtype, false)
-    x[130] = value
-    for (const root of [false, true])
-      cell.compare<K>(`with ${value}, root ${root}`, cell.rubbish(cell.dtype, 3), 100, 1e4, (kernel, o) =>
-        kernel(operandOf(x, 0, [3, 100, 1]), operandOf(o, 0, [3, 1]), 3, 100, 1, 1, root),
-      )
+    for (const [outer, k, inner] of cell.sizes([[3, 100, 1]] as const, () => cell.block(900))) {
+      const x = cell.values(outer * k * inner, cell.dtype, false)
+      x[placeIn(cell, 130, x.length)] = value
+      for (const root of [false, true])
+        cell.compare<K>(
+          `[${outer}, ${k}, ${inner}] with ${value}, root ${root}`,
+          cell.rubbish(cell.dtype, outer * inner),
+          k,
+          1e4,
+          (kernel, o) => kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner, 1, root),
+        )
+    }
   }
 }
 
@@ -248,10 +271,12 @@ export function softmax(cell: Cell): void {
     [-Infinity, -Infinity, -Infinity],
     [3e38, -3e38, 0],
   ]) {
-    const x = allocate(cell.dtype, 3)
-    x.set(row)
-    cell.compare<K>(`row ${row}`, cell.rubbish(cell.dtype, 3), 3, 1, (kernel, o) =>
-      kernel(operandOf(x, 0, [1, 3, 1]), operandOf(o, 0, [1, 3, 1]), 1, 3, 1),
-    )
+    for (const k of cell.sizes([3], () => cell.extent(300, 3))) {
+      const x = cell.values(k, cell.dtype, false)
+      x.set(row, placeIn(cell, 0, k - 2))
+      cell.compare<K>(`${row} among ${k}`, cell.rubbish(cell.dtype, k), k, 1, (kernel, o) =>
+        kernel(operandOf(x, 0, [1, k, 1]), operandOf(o, 0, [1, k, 1]), 1, k, 1),
+      )
+    }
   }
 }

@@ -5,45 +5,15 @@ import { threadHeap } from '../../heap/thread-heap.js'
 import { DTYPES } from '../../values/dtype.js'
 import { jsKernels } from '../js/backend.js'
 import { kernelSuite } from '../kernel.suite.js'
-import { OPS } from '../table/ops.js'
-import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
+import { isUnsupported, KERNEL_OPS } from '../table/table.js'
+import { isExact } from './approximate.fixture.js'
 import { createWasmBackend } from './backend.js'
-
-const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
-  'exp',
-  'log',
-  'tanh',
-  'sigmoid',
-  'sin',
-  'cos',
-  'softmax',
-  'logSoftmax',
-  ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
-  ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow', 'power', 'atan2'] as const),
-  'normal',
-  'variance',
-  'classLoss',
-  'classLossBackward',
-  'cumprodBackward',
-  ...OPS.grad,
-  ...OPS.gradRows,
-  'conv2d',
-  'conv2dInput',
-  'conv2dWeight',
-  'avgPool2d',
-  'avgPool2dBackward',
-  'layerNorm',
-  'layerNormBackward',
-  'channelNorm',
-  'channelNormBackward',
-  ...(['lstmCell', 'lstmCellBackward', 'gruCell', 'gruCellBackward', 'attention', 'attentionBackward'] as const),
-])
 
 const create = () => createWasmBackend(threadHeap)
 
 kernelSuite('wasm', create, {
   seed: 20261120,
-  exact: (op, dtype) => !APPROXIMATE.has(op) || dtype === 'int32',
+  exact: isExact,
   over: jsKernels,
 })
 

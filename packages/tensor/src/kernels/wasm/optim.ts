@@ -38,7 +38,7 @@ const step =
     for (let i = 0; i < n; i += chunk) {
       const count = Math.min(chunk, n - i)
       for (let k = 0; k < at.length; k++) if (staged[k]) stage(instance, count, operands[k]!, at[k]!, i)
-      kernel(count, ...at, ...numbers)
+      kernel(count, at[0], at[1], at[2], at[3], at[4], ...numbers)
       for (let k = 0; k < at.length; k++) {
         if (!staged[k]) at[k]! += at[k] === 0 ? 0 : count * bytes
         else if (k > 0) unstage(instance, count, at[k]!, operands[k]!, i)
