@@ -1,6 +1,7 @@
 /** Comparisons and questions about elements, whose results are bool, and choices by such results. */
 
 import { operands } from '../raw/elementwise.js'
+import { recorded, records } from '../chains/record.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
@@ -67,6 +68,10 @@ export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Te
     }
     const [x, y] = operands('where', a, b, cond.storage.memory)
     const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
+    if (records) {
+      const step = recorded('where', 'where', x.dtype, x.dtype, shape, [cond, x, y])
+      if (step !== null) return step
+    }
     const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
     kernelsFor(x).where[x.dtype](cond, x, y, out)
     return out

@@ -1,0 +1,73 @@
+/**
+ * A chain of element-wise steps, as data: every result has the same number of elements, and element i of a result depends on the elements i of its operands alone.
+ * A backend that understands it computes the chain in one pass over memory; it may cut the elements as it likes. The bits of each step are those of its kernel.
+ */
+import type { DType } from '../../values/dtype.js'
+import type { OpsOf } from './ops.js'
+
+/** The families whose kernels are steps of chains. */
+export const FORMS = ['unary', 'binary', 'compare', 'grad', 'where', 'copy'] as const
+export type Form = (typeof FORMS)[number]
+/** The kernel ops that are steps of chains. */
+export type ChainOp = OpsOf<Form>
+
+/**
+ * How a dense source lies over the elements of the chain: element i is element ⌊i / repeat⌋ mod period of the source, from its offset on. A period of all elements
+ * is a source of the chain's size, and a period of 1 is one element for all.
+ */
+export interface ChainSource {
+  readonly dtype: DType
+  readonly period: number
+  readonly repeat: number
+}
+
+/** One step: the kernel of an op and a dtype. */
+export interface ChainStep {
+  readonly form: Form
+  readonly op: ChainOp
+  /** The dtype that selects the kernel. */
+  readonly dtype: DType
+  /** The dtype of the result: bool of comparisons, else that of the kernel. */
+  readonly made: DType
+  /** Numbers of operands: sources come first, then the results of steps, in their order. A step reads earlier ones alone. */
+  readonly operands: readonly number[]
+  /** The parameters of the kernel; 0 for a kernel that has none. */
+  readonly p0: number
+  readonly p1: number
+}
+
+/**
+ * The whole chain. A source of period 1 is an operand of a binary step, a comparison, a choice (not its condition) or a gradient (as g) alone, and never of a binary
+ * step whose other operand is of period 1, too.
+ */
+export interface ChainProgram {
+  /** How many elements each result has. */
+  readonly n: number
+  readonly sources: readonly ChainSource[]
+  readonly steps: readonly ChainStep[]
+  /** The numbers of the steps whose results are wanted. */
+  readonly outputs: readonly number[]
+}
+
+/** A step's kernel on dense elements at addresses; the step of an operand is 0 where it is one element for all. */
+export type DirectKernel = (
+  n: number,
+  a: number,
+  aStep: number,
+  b: number,
+  bStep: number,
+  c: number,
+  cStep: number,
+  out: number,
+  p0: number,
+  p1: number,
+) => void
+
+/** Kernels that compute at addresses of one memory, with the bits of the table's cells. */
+export interface DirectKernels {
+  readonly buffer: ArrayBufferLike
+  /** Null: only the cell computes it. */
+  of(step: ChainStep): DirectKernel | null
+  /** Counts so many elements of one step, between two blocks. */
+  worked(elements: number): void
+}
