@@ -1,15 +1,14 @@
 /**
- * Runs a chain by blocks of a few thousand elements, which stay in the first-level cache: for each block, the kernels of the steps one after the other, on
- * scratch. So the bits are those of the kernels. A backend's direct kernels take addresses; other steps go through the cells of its table.
+ * Runs a chain by blocks of a few thousand elements, which stay in the first-level cache: for each block its units (`units.ts`), one after the other, on scratch. A
+ * backend's direct kernels take addresses; other steps go through the cells of its table. The bits are those of the cells.
  */
 import { Storage } from '../../heap/storage.js'
-import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../../values/dtype.js'
+import { BYTES_PER_ELEMENT, type DType, type TypedArray } from '../../values/dtype.js'
 import type { Backend } from '../table/backend.js'
-import type { ChainProgram, ChainSource, ChainStep, DirectKernel, DirectKernels } from '../table/chain.js'
+import type { ChainProgram, ChainSource, DirectKernel, DirectKernels, Lanes, LanesKernel } from '../table/chain.js'
 import type { Operand } from '../table/operands.js'
-
-/** Elements of a block: one chunk of the kernels of WebAssembly, which compute it in one call. */
-export const BLOCK = 2048
+import { BLOCK, blockOf, Scratch } from './scratch.js'
+import { type Unit, unitsOf } from './units.js'
 
 /** An operand of a cell, which moves with the blocks. */
 interface BlockOperand {
@@ -22,170 +21,94 @@ interface BlockOperand {
   readonly isContiguous: boolean
 }
 
-/** A source, or the result of a step. */
+/** A source, or the result of a step that is written. */
 interface Place {
   readonly dtype: DType
   /** 0: one element for all. */
   readonly step: number
-  /** Where it lies: the array, and the place of the chain's element 0 there. Of scratch: of the block's first element. */
   readonly storage: Storage
-  readonly array: TypedArray
+  /** The place of element 0 there; of scratch, of the block's first element. */
   readonly offset: number
   /** Whether it moves from block to block. */
   readonly moves: boolean
-  /** The address of element 0 in the memory of the direct kernels; −1: elsewhere. */
+  /** The address of that element in the memory of the direct kernels; −1: elsewhere. */
   readonly at: number
   /** Bytes from an element to the next, where it moves. */
   readonly bytes: number
-  /** For the cells that use it. */
-  operand: BlockOperand | null
 }
 
-interface Call {
-  readonly step: ChainStep
-  readonly direct: DirectKernel | null
-  readonly cell: (...args: readonly unknown[]) => void
-  readonly a: Place
-  readonly b: Place
-  readonly c: Place
-  readonly out: Place
-  readonly operands: readonly Operand[]
-}
+/** Computes the elements from `start` on. */
+type Call = (start: number, count: number) => void
 
 /** `sources` and `outputs` are dense, or one element; `outputs` in the order of the program's. */
 export function runBlocks(program: ChainProgram, sources: readonly Operand[], outputs: readonly Operand[], backend: Backend): void {
   const direct = backend.direct?.() ?? null
   const scratch = new Scratch(program, direct)
   try {
-    new Blocks(program, sources, outputs, backend, direct, scratch).run()
+    new Blocks(program, sources, outputs, backend, scratch).run()
   } finally {
     scratch.close()
-  }
-}
-
-/** Buffers of a block each, in the memory of the direct kernels where that has room. */
-class Scratch {
-  readonly #storage: Storage | null
-  readonly #buffer: ArrayBufferLike
-  readonly #begin: number
-  readonly #slotBytes: number
-  readonly #free: number[] = []
-  #used = 0
-
-  constructor(program: ChainProgram, direct: DirectKernels | null) {
-    const isWide = program.sources.some(({ dtype }) => dtype === 'float64') || program.steps.some(({ made }) => made === 'float64')
-    // Buffers that lie a power of two apart would meet in the same lines of the cache.
-    this.#slotBytes = BLOCK * (isWide ? 8 : 4) + 192
-    const length = ((program.sources.length + program.steps.length) * this.#slotBytes) / 8
-    this.#storage = direct === null ? null : Storage.inHeap('float64', length)
-    const array = this.#storage?.host ?? allocate('float64', length)
-    this.#buffer = array.buffer
-    this.#begin = array.byteOffset
-  }
-
-  close(): void {
-    this.#storage?.close()
-  }
-
-  /** Whether direct kernels reach it. */
-  isIn(direct: DirectKernels | null): boolean {
-    return direct !== null && this.#buffer === direct.buffer
-  }
-
-  take(): number {
-    return this.#free.pop() ?? this.#used++
-  }
-
-  giveBack(slot: number): void {
-    this.#free.push(slot)
-  }
-
-  viewOf(slot: number, dtype: DType): TypedArray {
-    return viewOn(dtype, this.#buffer, this.#begin + slot * this.#slotBytes, BLOCK)
   }
 }
 
 class Blocks {
   readonly #program: ChainProgram
   readonly #sources: readonly Operand[]
+  readonly #backend: Backend
   readonly #direct: DirectKernels | null
   readonly #block: number
-  readonly #calls: Call[] = []
-  /** What is copied into scratch for each block, or for all, and out of it. */
-  readonly #fills: { readonly source: number; readonly to: TypedArray; readonly isStaged: boolean }[] = []
+  readonly #places: Place[]
+  readonly #calls: Call[]
+  /** What is copied into scratch for each block, or once for all, and out of it. */
+  readonly #fills: { readonly source: number; readonly to: TypedArray; readonly isOnce: boolean }[] = []
   readonly #results: { readonly from: TypedArray; readonly output: Operand }[] = []
   readonly #operands: { readonly operand: BlockOperand; readonly offset: number; readonly moves: boolean }[] = []
 
-  constructor(
-    program: ChainProgram,
-    sources: readonly Operand[],
-    outputs: readonly Operand[],
-    backend: Backend,
-    direct: DirectKernels | null,
-    scratch: Scratch,
-  ) {
+  constructor(program: ChainProgram, sources: readonly Operand[], outputs: readonly Operand[], backend: Backend, scratch: Scratch) {
     this.#program = program
     this.#sources = sources
-    this.#direct = scratch.isIn(direct) ? direct : null
-    this.#block = blockOf(program)
-    const places = program.sources.map((source, i) => this.#sourcePlace(source, i, scratch))
-    const first = places.length
-    const lastUses = usesOf(program)
-    const slots: number[] = []
-    for (const [i, step] of program.steps.entries()) {
-      const wanted = program.outputs.indexOf(i)
-      const output = wanted < 0 ? null : outputs[wanted]!
-      // A step may write where an operand lies that is not read again: kernels permit the same view.
-      for (const [k, from] of step.operands.entries()) {
-        const slot = slots[from]
-        if (slot === undefined || lastUses[from] !== i || step.operands.indexOf(from) !== k) continue
-        if (step.form !== 'copy' && BYTES_PER_ELEMENT[places[from]!.dtype] === BYTES_PER_ELEMENT[step.made]) scratch.giveBack(slot)
+    this.#backend = backend
+    this.#direct = scratch.direct
+    const units = unitsOf(program, this.#direct)
+    this.#block = blockOf(program, units.length === 1 ? scratch.elements : BLOCK)
+    this.#places = program.sources.map((source, i) => this.#sourcePlace(source, i, scratch))
+    const last = lastUses(program, units)
+    const first = sources.length
+    const slots: (number | undefined)[] = []
+    this.#calls = units.map((unit, u) => {
+      const over = unique(unit.flatMap((i) => program.steps[i]!.operands)).filter((at) => last[at] === u && slots[at] !== undefined)
+      // A kernel may write where an operand lies, as the very same view.
+      const reused = unit.length === 1 ? over.filter((at) => this.#isAsWide(unit[0]!, at)) : []
+      for (const at of reused) scratch.giveBack(slots[at]!)
+      for (const i of unit) {
+        const wanted = program.outputs.indexOf(i)
+        if (wanted < 0 && last[first + i] === u) continue
+        this.#places[first + i] = this.#stepPlace(i, wanted < 0 ? null : outputs[wanted]!, slots, scratch)
       }
-      places.push(this.#stepPlace(step, output, first + i, slots, scratch))
-      this.#calls.push(this.#call(step, places, places[first + i]!, backend))
-    }
+      for (const at of over) if (!reused.includes(at)) scratch.giveBack(slots[at]!)
+      return this.#call(unit)
+    })
   }
 
   run(): void {
     const { n } = this.#program
-    for (const { source, to, isStaged } of this.#fills) if (!isStaged && this.#isFilledOnce(source)) this.#fill(source, to, 0, this.#block)
-    let count = this.#block
+    for (const { source, to, isOnce } of this.#fills) if (isOnce) this.#fill(source, to, 0, this.#block)
     for (let start = 0; start < n; start += this.#block) {
-      count = Math.min(this.#block, n - start)
-      for (const { source, to, isStaged } of this.#fills) if (isStaged || !this.#isFilledOnce(source)) this.#fill(source, to, start, count)
+      const count = Math.min(this.#block, n - start)
+      for (const { source, to, isOnce } of this.#fills) if (!isOnce) this.#fill(source, to, start, count)
       this.#move(start, count)
-      for (const call of this.#calls) this.#compute(call, start, count)
-      for (const { from, output } of this.#results) {
-        output.storage.host!.set(count === from.length ? from : from.subarray(0, count), output.offset + start)
-      }
+      for (const call of this.#calls) call(start, count)
+      for (const { from, output } of this.#results) output.storage.host!.set(from.subarray(0, count), output.offset + start)
     }
-  }
-
-  #compute({ step, direct, cell, a, b, c, out, operands }: Call, start: number, count: number): void {
-    if (direct !== null) {
-      const [x, y, z] = [a.at + start * a.bytes, b.at + start * b.bytes, c.at + start * c.bytes]
-      direct(count, x, a.step, y, b.step, z, c.step, out.at + start * out.bytes, step.p0, step.p1)
-      this.#direct!.worked(count)
-    } else cell(...operands, step.p0, step.p1)
-  }
-
-  #isFilledOnce(source: number): boolean {
-    const { period, repeat } = this.#program.sources[source]!
-    return this.#block % (period * repeat) === 0
   }
 
   #fill(source: number, to: TypedArray, start: number, count: number): void {
     const { period, repeat } = this.#program.sources[source]!
     const { storage, offset } = this.#sources[source]!
     const from = storage.host!
-    if (period === this.#program.n) {
-      to.set(from.subarray(offset + start, offset + start + count))
-      return
-    }
     for (let i = 0; i < count; ) {
-      const within = (start + i) % repeat
       const place = Math.floor((start + i) / repeat) % period
-      const run = Math.min(count - i, repeat === 1 ? period - place : repeat - within)
+      const run = Math.min(count - i, repeat === 1 ? period - place : repeat - ((start + i) % repeat))
       if (repeat > 1) to.fill(from[offset + place]!, i, i + run)
       else if (run < FEW) for (let k = 0; k < run; k++) to[i + k] = from[offset + place + k]!
       else to.set(from.subarray(offset + place, offset + place + run), i)
@@ -193,7 +116,7 @@ class Blocks {
     }
   }
 
-  /** Cells find their operands at the next block. */
+  /** Cells find their operands at this block. */
   #move(start: number, count: number): void {
     for (const { operand, offset, moves } of this.#operands) {
       if (moves) operand.offset = offset + start
@@ -207,56 +130,96 @@ class Blocks {
   #sourcePlace(source: ChainSource, i: number, scratch: Scratch): Place {
     const { storage, offset } = this.#sources[i]!
     const { dtype, period, repeat } = source
-    const { n } = this.#program
     const isSingle = period === 1
-    const isDense = period === n && repeat === 1
-    const array = storage.host!
-    const isHere = this.#direct !== null && array.buffer === this.#direct.buffer && (isDense || isSingle)
-    if (isHere || (this.#direct === null && (isDense || isSingle))) return this.#place(storage, array, offset, dtype, isSingle ? 0 : 1, isDense)
+    const isDense = period === this.#program.n
+    const isReached = this.#direct === null || (storage.host!.buffer === this.#direct.buffer && storage.length > IN_OBJECT_MAX)
+    const step = isSingle ? 0 : 1
+    if (isReached && (isSingle || isDense)) return this.#place(storage, offset, step, isDense)
     const view = scratch.viewOf(scratch.take(), dtype)
-    if (isSingle) view[0] = array[offset]!
-    else this.#fills.push({ source: i, to: view, isStaged: isDense })
-    return this.#place(new Storage(dtype, view), view, 0, dtype, isSingle ? 0 : 1, false)
+    if (isSingle) view[0] = storage.host![offset]!
+    else this.#fills.push({ source: i, to: view, isOnce: !isDense && this.#block % (period * repeat) === 0 })
+    return this.#place(new Storage(dtype, view), 0, step, false)
   }
 
-  #stepPlace({ made }: ChainStep, output: Operand | null, number: number, slots: number[], scratch: Scratch): Place {
-    if (output !== null) {
-      const { storage, offset } = output
-      const array = storage.host!
-      if (this.#direct === null || array.buffer === this.#direct.buffer) return this.#place(storage, array, offset, made, 1, true)
+  #stepPlace(i: number, output: Operand | null, slots: (number | undefined)[], scratch: Scratch): Place {
+    if (output !== null && (this.#direct === null || output.storage.host!.buffer === this.#direct.buffer)) {
+      return this.#place(output.storage, output.offset, 1, true)
     }
+    const { made } = this.#program.steps[i]!
     const slot = scratch.take()
     const view = scratch.viewOf(slot, made)
     // What is copied out after the last step stays.
-    if (output === null) slots[number] = slot
+    if (output === null) slots[this.#program.sources.length + i] = slot
     else this.#results.push({ from: view, output })
-    return this.#place(new Storage(made, view), view, 0, made, 1, false)
+    return this.#place(new Storage(made, view), 0, 1, false)
   }
 
-  #place(storage: Storage, array: TypedArray, offset: number, dtype: DType, step: number, moves: boolean): Place {
+  #place(storage: Storage, offset: number, step: number, moves: boolean): Place {
+    const { dtype } = storage
+    const array = storage.host!
     const size = BYTES_PER_ELEMENT[dtype]
     const at = this.#direct !== null && array.buffer === this.#direct.buffer ? array.byteOffset + offset * size : -1
-    return { dtype, step, storage, array, offset, moves, at, bytes: moves ? size : 0, operand: null }
+    return { dtype, step, storage, offset, moves, at, bytes: moves ? size : 0 }
   }
 
-  #call(step: ChainStep, places: readonly Place[], out: Place, backend: Backend): Call {
-    const direct = this.#direct?.of(step) ?? null
-    const cell = backend.kernels[step.op][step.dtype] as unknown as Call['cell']
-    const used = step.operands.map((from) => places[from]!)
-    const operands = direct !== null ? [] : [...used, out].map((place, k) => this.#operand(place, step.form === 'grad' && k === 0))
-    const [a, b = a, c = a] = used as [Place, ...Place[]]
-    return { step, direct, cell, a, b, c, out, operands }
+  #isAsWide(i: number, at: number): boolean {
+    const { form, made } = this.#program.steps[i]!
+    return form !== 'copy' && BYTES_PER_ELEMENT[this.#places[at]!.dtype] === BYTES_PER_ELEMENT[made]
+  }
+
+  #call(unit: Unit): Call {
+    if (unit.length > 1) return this.#lanes(unit)
+    const i = unit[0]!
+    const step = this.#program.steps[i]!
+    const out = this.#places[this.#sources.length + i]!
+    const operands = step.operands.map((at) => this.#places[at]!)
+    const kernel = this.#direct?.of(step) ?? null
+    if (kernel !== null) return this.#kernel(kernel, operands, out, step.p0, step.p1)
+    const cell = this.#backend.kernels[step.op][step.dtype] as unknown as (...args: readonly unknown[]) => void
+    const args = [...operands, out].map((place, k) => this.#operand(place, step.form === 'grad' && k === 0))
+    return () => cell(...args, step.p0, step.p1)
+  }
+
+  #kernel(kernel: DirectKernel, operands: readonly Place[], out: Place, p0: number, p1: number): Call {
+    const [a, b = a, c = a] = operands as readonly [Place, ...Place[]]
+    const { worked } = this.#direct!
+    return (start, count) => {
+      const [x, y, z] = [a.at + start * a.bytes, b.at + start * b.bytes, c.at + start * c.bytes]
+      kernel(count, x, a.step, y, b.step, z, c.step, out.at + start * out.bytes, p0, p1)
+      worked(count)
+    }
+  }
+
+  #lanes(unit: Unit): Call {
+    const { steps } = this.#program
+    const first = this.#sources.length
+    const own = new Map(unit.map((i, k) => [first + i, k]))
+    const read = unique(unit.flatMap((i) => steps[i]!.operands)).filter((at) => !own.has(at))
+    const outputs = unit.filter((i) => this.#places[first + i] !== undefined)
+    const inputs = read.map((at) => this.#places[at]!)
+    const numberOf = (at: number) => (own.has(at) ? read.length + own.get(at)! : read.indexOf(at))
+    const lanes: Lanes = {
+      inputs: inputs.map(({ dtype, step }) => ({ dtype, isSingle: step === 0 })),
+      steps: unit.map((i) => ({ ...steps[i]!, operands: steps[i]!.operands.map(numberOf) })),
+      outputs: outputs.map((i) => own.get(first + i)!),
+    }
+    const kernel: LanesKernel = this.#direct!.lanes(lanes)
+    const places = [...inputs, ...outputs.map((i) => this.#places[first + i]!)]
+    const at = places.map((place) => place.at)
+    const { worked } = this.#direct!
+    return (start, count) => {
+      for (const [k, place] of places.entries()) at[k] = place.at + start * place.bytes
+      kernel(count, at)
+      worked(count)
+    }
   }
 
   /** Kernels of gradients know one element for all by its not being dense. */
-  #operand(place: Place, isGradient: boolean): Operand {
-    if (place.operand !== null && place.step === 1) return place.operand
-    const { storage, offset, dtype, step, moves } = place
+  #operand({ storage, offset, dtype, step, moves }: Place, isGradient: boolean): Operand {
     const count = step === 0 ? 1 : this.#block
     const [shape, strides] = step === 0 ? [SCALAR, SCALAR] : [[count], DENSE]
     const operand: BlockOperand = { storage, offset, shape, strides, dtype, numel: count, isContiguous: step === 1 || !isGradient }
     this.#operands.push({ operand, offset, moves })
-    place.operand = operand
     return operand
   }
 }
@@ -265,18 +228,21 @@ const SCALAR: readonly number[] = []
 const DENSE: readonly number[] = [1]
 /** A view costs as much as copying so many elements. */
 const FEW = 64
+/** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
+const IN_OBJECT_MAX = 64
 
-/** The elements of a block: as many whole periods of a short source as fit, so that it is laid out once. */
-function blockOf({ sources, n }: ChainProgram): number {
-  const short = sources.find(({ period, repeat }) => period > 1 && period * repeat <= BLOCK && period < n)
-  if (short === undefined) return BLOCK
-  const extent = short.period * short.repeat
-  return Math.floor(BLOCK / extent) * extent
+/** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
+function lastUses({ sources, steps }: ChainProgram, units: readonly Unit[]): number[] {
+  const last = new Array<number>(sources.length + steps.length).fill(-1)
+  for (const [u, unit] of units.entries()) {
+    for (const i of unit) {
+      last[sources.length + i] = Math.max(u, last[sources.length + i]!)
+      for (const at of steps[i]!.operands) last[at] = u
+    }
+  }
+  return last
 }
 
-/** For each source and step, the last step that reads it. */
-function usesOf({ sources, steps }: ChainProgram): number[] {
-  const uses = new Array<number>(sources.length + steps.length).fill(-1)
-  for (const [i, { operands }] of steps.entries()) for (const from of operands) uses[from] = i
-  return uses
+function unique(numbers: readonly number[]): number[] {
+  return [...new Set(numbers)]
 }

@@ -63,11 +63,27 @@ export type DirectKernel = (
   p1: number,
 ) => void
 
+/** Steps that are computed together, in registers. */
+export interface Lanes {
+  /** The dtypes of what is read; a single is one element for all. */
+  readonly inputs: readonly { readonly dtype: DType; readonly isSingle: boolean }[]
+  /** Their operands are numbers of inputs, then of these steps. */
+  readonly steps: readonly ChainStep[]
+  /** Numbers of those steps whose results are written. */
+  readonly outputs: readonly number[]
+}
+
+/** Computes `n` elements; `at` are the addresses of the inputs, then of the outputs. */
+export type LanesKernel = (n: number, at: readonly number[]) => void
+
 /** Kernels that compute at addresses of one memory, with the bits of the table's cells. */
 export interface DirectKernels {
   readonly buffer: ArrayBufferLike
-  /** Null: only the cell computes it. */
+  /** Null: only the cell computes the step. */
   of(step: ChainStep): DirectKernel | null
+  /** Whether the step, of operands of these dtypes, may be one of `lanes`. */
+  isOfLanes(step: ChainStep, from: readonly DType[]): boolean
+  lanes(lanes: Lanes): LanesKernel
   /** Counts so many elements of one step, between two blocks. */
   worked(elements: number): void
 }

@@ -1,9 +1,11 @@
 /** Kernels of the wasm backend for the blocks of chains (`kernels/chains/blocks.ts`): the exports themselves, with the addresses of dense elements. */
 import type { BinaryDefinition, CompareDefinition, GradDefinition, UnaryDefinition } from '../elementwise/definition.js'
 import { ROWS } from '../elementwise/rows.js'
-import type { ChainStep, DirectKernel, DirectKernels } from '../table/chain.js'
+import type { ChainStep, DirectKernel, DirectKernels, Lanes, LanesKernel } from '../table/chain.js'
 import type { BinaryExport, GradientExport, LazyInstance, UnaryExport, WasmInstance } from './calls/instance.js'
 import { workedElements } from './calls/pause.js'
+import { formulaOf } from './lanes/formulas.js'
+import { type LanesProgram, moduleOf, parametersOf, RUN } from './lanes/module.js'
 
 /** Made once per instance. */
 export function directKernels(lazy: LazyInstance): () => DirectKernels {
@@ -16,6 +18,7 @@ export function directKernels(lazy: LazyInstance): () => DirectKernels {
 
 function directOf(instance: WasmInstance): DirectKernels {
   const known = new Map<string, DirectKernel | null>()
+  const modules = new Map<string, Run>()
   return {
     buffer: instance.heap.buffer,
     of: (step) => {
@@ -27,6 +30,8 @@ function directOf(instance: WasmInstance): DirectKernels {
       }
       return kernel
     },
+    isOfLanes: (step, from) => formulaOf(step, from) !== null,
+    lanes: (lanes) => lanesKernel(instance, lanes, modules),
     worked: workedElements,
   }
 }
@@ -63,4 +68,40 @@ function kernelOf(instance: WasmInstance, { form, op, dtype }: ChainStep): Direc
 function binary(instance: WasmInstance, name: BinaryExport, isSwapped: boolean): DirectKernel {
   if (isSwapped) return (n, a, aStep, b, bStep, _c, _cs, out) => instance.kernels[name](1, n, b, 0, bStep, a, 0, aStep, out, 0)
   return (n, a, aStep, b, bStep, _c, _cs, out) => instance.kernels[name](1, n, a, 0, aStep, b, 0, bStep, out, 0)
+}
+
+/** The part used here: @types/node leaves it to the DOM library. */
+declare const WebAssembly: {
+  Module: new (bytes: Uint8Array) => object
+  Instance: new (module: object, imports: object) => { readonly exports: object }
+}
+
+type Run = (...args: readonly number[]) => void
+
+/** A thread keeps so many modules; the oldest is made again when it is wanted again. */
+const MODULES_MAX = 128
+
+function lanesKernel(instance: WasmInstance, { inputs, steps, outputs }: Lanes, modules: Map<string, Run>): LanesKernel {
+  const dtypes = inputs.map(({ dtype }) => dtype)
+  const formulas = steps.map((step) => {
+    const from = step.operands.map((at) => dtypes[at]!)
+    dtypes.push(step.made)
+    return { text: formulaOf(step, from)!, operands: step.operands }
+  })
+  const program: LanesProgram = {
+    inputs: inputs.map(({ dtype, isSingle }) => (isSingle ? 's' : dtype === 'bool' ? 'b' : 'f')),
+    formulas,
+    outputs: outputs.map((formula) => ({ formula, isBool: steps[formula]!.made === 'bool' })),
+  }
+  const key = JSON.stringify(program)
+  let run = modules.get(key)
+  if (run === undefined) {
+    const module = new WebAssembly.Module(moduleOf(program))
+    run = (new WebAssembly.Instance(module, { env: { memory: instance.heap.memory } }).exports as Record<string, Run>)[RUN]!
+    if (modules.size === MODULES_MAX) modules.delete(modules.keys().next().value!)
+    modules.set(key, run)
+  }
+  const parameters = steps.flatMap((step, i) => parametersOf(formulas[i]!.text).map((name) => step[name]))
+  const kernel = run
+  return (n, at) => kernel(n, ...at, ...parameters)
 }
