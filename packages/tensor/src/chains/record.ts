@@ -56,6 +56,18 @@ export function stepOf(storage: Storage): Step | null {
   return storage.pending as Step | null
 }
 
+/** Whether the elements of x are not computed yet. */
+export function isPending({ storage }: Tensor): boolean {
+  return storage.pending !== null
+}
+
+/** Computes what is pending of these tensors, together where it can. */
+export function settle(tensors: Iterable<Tensor | null | undefined>): void {
+  const steps: Step[] = []
+  for (const x of tensors) if (x?.storage.pending != null) steps.push(stepOf(x.storage)!)
+  settleAll(steps)
+}
+
 /** The sources of this thread's steps by the storage that they were. */
 const sources = new WeakMap<Storage, WeakRef<Source>>()
 
@@ -101,8 +113,7 @@ export function recorded(
 
   // First everything that may say no: what is pending stays so.
   const layouts: (Layout | null)[] = []
-  let singles = 0
-  for (const [i, x] of operands.entries()) {
+  for (const x of operands) {
     const step = stepOf(x.storage)
     const isWhole = x.isContiguous && x.offset === 0 && x.numel === n && x.storage.length === n
     if (step !== null && isWhole && step.device === device) {
@@ -111,9 +122,6 @@ export function recorded(
     }
     const layout = layoutOf(x, shape, n)
     if (layout === null) return null
-    if (layout.period === 1) {
-      if (!TAKES_SINGLE[form][i] || ++singles === operands.length) return null
-    }
     layouts.push(layout)
   }
   let size = sizeWith(operands, layouts)
@@ -130,16 +138,6 @@ export function recorded(
   })
   const step = new Step({ form, op, dtype, made, p0, p1 }, n, device, places, layouts, size)
   return new Tensor(step.storage!, shape, contiguousStrides(shape), 0, n, true)
-}
-
-/** The operands that may be one element for all. */
-const TAKES_SINGLE: Readonly<Record<Form, readonly boolean[]>> = {
-  unary: [false],
-  copy: [false],
-  binary: [true, true],
-  compare: [true, true],
-  grad: [true, false],
-  where: [false, true, true],
 }
 
 const SINGLE: Layout = { offset: 0, period: 1, repeat: 1 }

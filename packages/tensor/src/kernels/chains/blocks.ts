@@ -5,7 +5,7 @@
 import { Storage } from '../../heap/storage.js'
 import { BYTES_PER_ELEMENT, type DType, type TypedArray } from '../../values/dtype.js'
 import type { Backend } from '../table/backend.js'
-import type { ChainProgram, ChainSource, DirectKernel, DirectKernels, Lanes, LanesKernel } from '../table/chain.js'
+import type { ChainProgram, ChainSource, DirectKernel, DirectKernels, Form, Lanes, LanesKernel } from '../table/chain.js'
 import type { Operand } from '../table/operands.js'
 import { BLOCK, blockOf, Scratch } from './scratch.js'
 import { type Unit, unitsOf } from './units.js'
@@ -40,8 +40,16 @@ interface Place {
 /** Computes the elements from `start` on. */
 type Call = (start: number, count: number) => void
 
+type Cell = (...args: readonly unknown[]) => void
+
 /** `sources` and `outputs` are dense, or one element; `outputs` in the order of the program's. */
 export function runBlocks(program: ChainProgram, sources: readonly Operand[], outputs: readonly Operand[], backend: Backend): void {
+  if (computesWhole(program)) {
+    const { op, dtype, operands, p0, p1, form } = program.steps[0]!
+    const args = operands.map((at) => (form === 'grad' && sources[at]!.numel < program.n ? { ...sources[at]!, isContiguous: false } : sources[at]!))
+    ;(backend.kernels[op][dtype] as unknown as Cell)(...args, outputs[0]!, p0, p1)
+    return
+  }
   const direct = backend.direct?.() ?? null
   const scratch = new Scratch(program, direct)
   try {
@@ -71,7 +79,8 @@ class Blocks {
     this.#direct = scratch.direct
     const units = unitsOf(program, this.#direct)
     this.#block = blockOf(program, units.length === 1 ? scratch.elements : BLOCK)
-    this.#places = program.sources.map((source, i) => this.#sourcePlace(source, i, scratch))
+    const laidOut = singlesOfKernels(program, units)
+    this.#places = program.sources.map((source, i) => this.#sourcePlace(source, i, laidOut.has(i), scratch))
     const last = lastUses(program, units)
     const first = sources.length
     const slots: (number | undefined)[] = []
@@ -109,6 +118,7 @@ class Blocks {
     for (let i = 0; i < count; ) {
       const place = Math.floor((start + i) / repeat) % period
       const run = Math.min(count - i, repeat === 1 ? period - place : repeat - ((start + i) % repeat))
+      if (period === 1) return void to.fill(from[offset]!, 0, count)
       if (repeat > 1) to.fill(from[offset + place]!, i, i + run)
       else if (run < FEW) for (let k = 0; k < run; k++) to[i + k] = from[offset + place + k]!
       else to.set(from.subarray(offset + place, offset + place + run), i)
@@ -127,10 +137,10 @@ class Blocks {
     }
   }
 
-  #sourcePlace(source: ChainSource, i: number, scratch: Scratch): Place {
+  /** `isLaidOut`: one element for all is written out, for a kernel that reads it as others. */
+  #sourcePlace({ dtype, period, repeat }: ChainSource, i: number, isLaidOut: boolean, scratch: Scratch): Place {
     const { storage, offset } = this.#sources[i]!
-    const { dtype, period, repeat } = source
-    const isSingle = period === 1
+    const isSingle = period === 1 && !isLaidOut
     const isDense = period === this.#program.n
     const isReached = this.#direct === null || (storage.host!.buffer === this.#direct.buffer && storage.length > IN_OBJECT_MAX)
     const step = isSingle ? 0 : 1
@@ -175,7 +185,7 @@ class Blocks {
     const operands = step.operands.map((at) => this.#places[at]!)
     const kernel = this.#direct?.of(step) ?? null
     if (kernel !== null) return this.#kernel(kernel, operands, out, step.p0, step.p1)
-    const cell = this.#backend.kernels[step.op][step.dtype] as unknown as (...args: readonly unknown[]) => void
+    const cell = this.#backend.kernels[step.op][step.dtype] as unknown as Cell
     const args = [...operands, out].map((place, k) => this.#operand(place, step.form === 'grad' && k === 0))
     return () => cell(...args, step.p0, step.p1)
   }
@@ -230,6 +240,34 @@ const DENSE: readonly number[] = [1]
 const FEW = 64
 /** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
 const IN_OBJECT_MAX = 64
+
+/** The operands that a kernel may read as one element for all. */
+const TAKES_SINGLE: Readonly<Record<Form, readonly boolean[]>> = {
+  unary: [false],
+  copy: [false],
+  binary: [true, true],
+  compare: [true, true],
+  grad: [true, false],
+  where: [false, true, true],
+}
+
+/** Whether it is one step, which its kernel computes as well. */
+function computesWhole({ n, sources, steps }: ChainProgram): boolean {
+  if (steps.length > 1) return false
+  const { form, operands } = steps[0]!
+  return operands.every((at, k) => sources[at]!.period === n || (sources[at]!.period === 1 && TAKES_SINGLE[form][k]))
+}
+
+/** The sources of one element that a kernel reads where it takes none. */
+function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit[]): ReadonlySet<number> {
+  const found = new Set<number>()
+  for (const unit of units) {
+    if (unit.length > 1) continue
+    const { form, operands } = steps[unit[0]!]!
+    for (const [k, at] of operands.entries()) if (sources[at]?.period === 1 && !TAKES_SINGLE[form][k]) found.add(at)
+  }
+  return found
+}
 
 /** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
 function lastUses({ sources, steps }: ChainProgram, units: readonly Unit[]): number[] {

@@ -16,6 +16,7 @@ export function unitsOf(program: ChainProgram, direct: DirectKernels | null): re
   const first = sources.length
   const isOfLanes = steps.map((step) => {
     const from = step.operands.map((at) => dtypes[at]!)
+    // In lanes, one element for all is a number.
     return direct.isOfLanes(step, from) && step.operands.every((at, k) => at >= first || from[k] !== 'bool' || sources[at]!.period > 1)
   })
   const levels = levelsOf(program, isOfLanes)

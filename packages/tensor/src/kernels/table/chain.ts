@@ -36,10 +36,7 @@ export interface ChainStep {
   readonly p1: number
 }
 
-/**
- * The whole chain. A source of period 1 is an operand of a binary step, a comparison, a choice (not its condition) or a gradient (as g) alone, and never of a binary
- * step whose other operand is of period 1, too.
- */
+/** The whole chain. */
 export interface ChainProgram {
   /** How many elements each result has. */
   readonly n: number
