@@ -18,7 +18,7 @@ export let records = false
 let depth = 0
 
 /** Below so many elements, a chain saves less than it costs to record. */
-const ELEMENTS_MIN = 16_384
+const ELEMENTS_MIN = 32_768
 /** Steps of one pass. What would be more is cut: results in the middle are computed first. */
 const STEPS_MAX = 64
 

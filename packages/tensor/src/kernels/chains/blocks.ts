@@ -218,7 +218,7 @@ class Blocks {
     const at = places.map((place) => place.at)
     const { worked } = this.#direct!
     return (start, count) => {
-      for (const [k, place] of places.entries()) at[k] = place.at + start * place.bytes
+      for (let k = 0; k < places.length; k++) at[k] = places[k]!.at + start * places[k]!.bytes
       kernel(count, at)
       worked(count)
     }
