@@ -124,6 +124,8 @@ export function recorded(
     if (layout === null) return null
     layouts.push(layout)
   }
+  // A view of a pending result computes it: before the result itself is an operand.
+  for (const [i, { storage }] of operands.entries()) if (layouts[i] !== null) storage.pending?.settle()
   let size = sizeWith(operands, layouts)
   if (size > STEPS_MAX) {
     settleAll(operands.flatMap(({ storage }, i) => (layouts[i] === null && storage.pending !== null ? [stepOf(storage)!] : [])))
