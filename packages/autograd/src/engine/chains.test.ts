@@ -13,17 +13,20 @@ function programOf(seed: number): Program {
 }
 
 const GROUP = 100
-test.each([1, 101, 201, 301, 401])('CHAIN-1 random graphs, seeds from %d on: compiled, they have the same values, gradients, hooks and errors', (first) => {
-  const wrong: string[] = []
-  for (let seed = first; seed < first + GROUP; seed++) {
-    const program = programOf(seed)
-    const expected = runUnseen(program)
-    const found = withChainsFrom(1, () => compile(runUnseen)(program))
-    try {
-      expect(found).toStrictEqual(expected)
-    } catch (error) {
-      wrong.push(`seed ${seed}: ${String(error)}`)
+test.each([1, 101, 201, 301, 401])(
+  'CHAIN-1 random graphs, seeds from %d on: compiled, they have the same values, gradients, hooks and errors',
+  (first) => {
+    const wrong: string[] = []
+    for (let seed = first; seed < first + GROUP; seed++) {
+      const program = programOf(seed)
+      const expected = runUnseen(program)
+      const found = withChainsFrom(1, () => compile(runUnseen)(program))
+      try {
+        expect(found).toStrictEqual(expected)
+      } catch (error) {
+        wrong.push(`seed ${seed}: ${String(error)}`)
+      }
     }
-  }
-  expect(wrong).toEqual([])
-})
+    expect(wrong).toEqual([])
+  },
+)

@@ -120,7 +120,9 @@ export class Step implements Pending {
     if (known !== undefined) return known
     const { source, operands, layouts, n } = this
     if (source !== null) return chain.addSource(source, WHOLE, n)
-    const added = operands.map((operand, i) => (operand instanceof Step ? operand.addTo(chain) : chain.addSource(operand, layouts[i] ?? WHOLE, n)))
+    const added = operands.map((operand, i) =>
+      operand instanceof Step ? operand.addTo(chain) : chain.addSource(operand, layouts[i] ?? WHOLE, n),
+    )
     return chain.addStep(this, added)
   }
 

@@ -1,7 +1,7 @@
 /** Comparisons and questions about elements, whose results are bool, and choices by such results. */
 
-import { operands } from '../raw/elementwise.js'
 import { recorded, records } from '../chains/record.js'
+import { operands } from '../raw/elementwise.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'

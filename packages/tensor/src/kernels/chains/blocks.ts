@@ -46,7 +46,9 @@ type Cell = (...args: readonly unknown[]) => void
 export function runBlocks(program: ChainProgram, sources: readonly Operand[], outputs: readonly Operand[], backend: Backend): void {
   if (computesWhole(program)) {
     const { op, dtype, operands, p0, p1, form } = program.steps[0]!
-    const args = operands.map((at) => (form === 'grad' && sources[at]!.numel < program.n ? { ...sources[at]!, isContiguous: false } : sources[at]!))
+    const args = operands.map((at) =>
+      form === 'grad' && sources[at]!.numel < program.n ? { ...sources[at]!, isContiguous: false } : sources[at]!,
+    )
     ;(backend.kernels[op][dtype] as unknown as Cell)(...args, outputs[0]!, p0, p1)
     return
   }

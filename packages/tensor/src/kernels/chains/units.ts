@@ -37,7 +37,8 @@ function levelsOf({ sources, steps }: ChainProgram, isOfLanes: readonly boolean[
   const latest = steps.map(() => Number.POSITIVE_INFINITY)
   for (const [i, { operands }] of steps.entries()) {
     let level = 0
-    for (const at of operands) if (at >= first) level = Math.max(level, levels[at - first]! + Number(isOfLanes[i] && !isOfLanes[at - first]))
+    for (const at of operands)
+      if (at >= first) level = Math.max(level, levels[at - first]! + Number(isOfLanes[i] && !isOfLanes[at - first]))
     levels.push(level)
   }
   for (let i = steps.length - 1; i >= 0; i--) {

@@ -60,7 +60,12 @@ export const RUN = 'run'
 
 export function moduleOf(program: LanesProgram): Uint8Array {
   const { inputs, outputs, formulas } = program
-  const parameters = [I32, ...inputs.map(() => I32), ...outputs.map(() => I32), ...formulas.flatMap(({ text }) => parametersOf(text).map(() => F32))]
+  const parameters = [
+    I32,
+    ...inputs.map(() => I32),
+    ...outputs.map(() => I32),
+    ...formulas.flatMap(({ text }) => parametersOf(text).map(() => F32)),
+  ]
   const code = new Body(program, parameters.length).bytes
   return new Uint8Array([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
@@ -104,9 +109,15 @@ class Body {
     const numbers = formulas.reduce((sum, { text }) => sum + parametersOf(text).length, 0)
     this.#inputs = this.#numbers + numbers
     this.#formulas = this.#inputs + inputs.length
-    for (let k = 0; k < numbers; k++) this.#add(0x20, 1 + inputs.length + outputs.length + k).#vector(F32_SPLAT).#add(0x21, this.#numbers + k)
+    for (let k = 0; k < numbers; k++)
+      this.#add(0x20, 1 + inputs.length + outputs.length + k)
+        .#vector(F32_SPLAT)
+        .#add(0x21, this.#numbers + k)
     for (const [k, kind] of inputs.entries()) {
-      if (kind === 's') this.#add(0x20, 1 + k).#memory(LOAD32_SPLAT, 0).#add(0x21, this.#inputs + k)
+      if (kind === 's')
+        this.#add(0x20, 1 + k)
+          .#memory(LOAD32_SPLAT, 0)
+          .#add(0x21, this.#inputs + k)
     }
     this.#add(0x20, 0, 0x41).#signed(2).#op(0x74).#add(0x21, this.#all)
     this.#add(0x20, this.#all, 0x41).#signed(-32).#op(0x71).#add(0x21, this.#whole)
@@ -162,9 +173,15 @@ class Body {
       this.#add(0x20, this.#formulas + formula)
       if (isBool) {
         // Of each mask a byte, 0 or 1.
-        this.#vector(CONST).#op(...[0, 1, 2, 3].flatMap(() => [1, 0, 0, 0])).#vector(VECTOR.and!)
-        this.#add(0x22, this.#formulas + formula).#add(0x20, this.#formulas + formula).#vector(NARROW32)
-        this.#add(0x22, this.#formulas + formula).#add(0x20, this.#formulas + formula).#vector(NARROW16)
+        this.#vector(CONST)
+          .#op(...[0, 1, 2, 3].flatMap(() => [1, 0, 0, 0]))
+          .#vector(VECTOR.and!)
+        this.#add(0x22, this.#formulas + formula)
+          .#add(0x20, this.#formulas + formula)
+          .#vector(NARROW32)
+        this.#add(0x22, this.#formulas + formula)
+          .#add(0x20, this.#formulas + formula)
+          .#vector(NARROW16)
       }
       if (at !== 'single' && !isBool) this.#memory(STORE, at)
       else this.#memory(at === 'single' && isBool ? STORE8_LANE : STORE32_LANE, at === 'single' ? 0 : at / 4).#op(0)
