@@ -1,7 +1,8 @@
 /** Functions that `compile` made, next to what they were made of: values, gradients, hooks and errors have the same bits. */
 import { expect, test } from '@jest/globals'
-import { compile } from '@postgrad/tensor'
-import { withChainsFrom } from '@postgrad/tensor/internal'
+import { compile, randn, type Tensor } from '@postgrad/tensor'
+import { isPending, Storage, withChainsFrom } from '@postgrad/tensor/internal'
+import { grad } from '../index.js'
 import type { Program } from '../with-torch/builder.fixture.js'
 import { randomProgram } from '../with-torch/program.fixture.js'
 import { runUnseen } from '../with-torch/run.fixture.js'
@@ -30,3 +31,51 @@ test.each([1, 101, 201, 301, 401])(
     expect(wrong).toEqual([])
   },
 )
+
+/** Of how many steps the elements were written. */
+function written(fn: () => void): number {
+  const { receive } = Storage.prototype
+  let results = 0
+  Storage.prototype.receive = function (this: Storage, other) {
+    results++
+    receive.call(this, other)
+  }
+  try {
+    fn()
+  } finally {
+    Storage.prototype.receive = receive
+  }
+  return results
+}
+
+const gelu = (x: Tensor) => x.mul(x).mul(x).mul(0.044715).add(x).mul(0.7978845608).tanh().add(1).mul(x).mul(0.5)
+
+test('CHAIN-6 a backward pass over a chain computes nothing but the gradients of the leaves; the forward pass keeps the polynomial', () => {
+  const [x, scale] = [randn([50, 60]).requiresGrad_(), randn([50, 60]).requiresGrad_()]
+  withChainsFrom(1, () => {
+    const forward = compile(() => gelu(x).mul(scale))
+    const made: Tensor[] = []
+    // The result, and tanh's, which the graph saved.
+    expect(written(() => made.push(forward()))).toBe(2)
+    const loss = made[0]!.sum()
+    expect(written(() => loss.backward())).toBe(2)
+  })
+  expect([x.grad, scale.grad].map((g) => isPending(g!))).toEqual([false, false])
+  const [a, b] = [x.detach().requiresGrad_(), scale.detach().requiresGrad_()]
+  gelu(a).mul(b).sum().backward()
+  expect(x.grad!.dataSync()).toEqual(a.grad!.dataSync())
+  expect(scale.grad!.dataSync()).toEqual(b.grad!.dataSync())
+})
+
+test('CHAIN-6 second derivatives, and a graph that is kept for several passes', () => {
+  const x = randn([500])
+  const [plain, chained] = [gelu, compile(gelu)].map((f) =>
+    withChainsFrom(1, () => {
+      const leaf = x.clone().requiresGrad_()
+      const [g] = grad(f(leaf).sum(), [leaf], { createGraph: true })
+      const second = [1, 2].map(() => grad(g!.mul(g!).sum(), [leaf], { retainGraph: true })[0]!.dataSync())
+      return [g!.dataSync(), ...second]
+    }),
+  )
+  expect(chained).toEqual(plain)
+})

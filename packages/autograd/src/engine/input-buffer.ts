@@ -5,7 +5,7 @@
  *     slot 1   g2 + g3       owned: made here, so the next one is added in place
  *     slot 2   null          nothing has come
  *
- * What is still a step of a chain is not added in place, since that would compute it: the sum is a further step.
+ * A gradient that is still a step of a chain is not added to in place, since that would compute it: the sum is a further step.
  *
  * PyTorch: `torch/csrc/autograd/input_buffer.h`, where a reference count shows a gradient's other holders; here the sender must say.
  *

@@ -84,7 +84,7 @@ function elements(g: Generator, dtype: DType, n: number): TypedArray {
   return Int32Array.from({ length: n }, () => g.integer(-5, 5))
 }
 
-/** What a random program makes: each tensor that is left at its end, or the error that ended it. */
+/** The tensors that a random program has at its end; of a step that fails, the length of the message. */
 function program(seed: number): readonly unknown[] {
   const g = new Generator(seed)
   const shape = SHAPES[g.integer(0, SHAPES.length)]!
@@ -267,7 +267,7 @@ test('CHAIN-4 a mistake is an error of the operation that makes it, at the opera
   expect(() => compile(3 as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })
 
-test('CHAIN-4 a result is no operand beside a view of it that computes it', () => {
+test('CHAIN-4 a result and a view of it, which computes it, are operands of one step', () => {
   const f = compile((x: Tensor) => {
     const y = x.mul(2)
     return y.add(y.transpose(0, 1))

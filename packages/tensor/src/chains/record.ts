@@ -1,6 +1,6 @@
 /**
  * Records steps of chains, for the raw element-wise operations: in a function that `compile` made, or where an operand is the pending result of another step.
- * What is not recorded here, the operation computes.
+ * The operation itself computes all others.
  */
 import { CPU } from '../heap/memory.js'
 import { outsideOfScopes, Storage } from '../heap/storage.js'
@@ -19,7 +19,7 @@ let depth = 0
 
 /** Below so many elements, a chain saves less than it costs to record. */
 const ELEMENTS_MIN = 32_768
-/** Steps of one pass. What would be more is cut: results in the middle are computed first. */
+/** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
 const STEPS_MAX = 64
 
 let elementsMin = ELEMENTS_MIN

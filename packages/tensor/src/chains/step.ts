@@ -4,8 +4,8 @@
  *
  * Note [What a chain keeps]
  * Steps refer to their operands: other steps, and sources. A source is what a storage held when the step was recorded: a `lend` of it, so a later write or `close`
- * changes nothing here. What a step needs is given back when its elements are there, or when nobody can ask for them: it is closed and no step reads it. Else the
- * collector finds it. A result that is computed while steps read it becomes a source of theirs.
+ * changes nothing here. A step gives its operands back when its elements are there, or when nobody can ask for them: it is closed and no step reads it. Else the
+ * collector finds them. A result that is computed while steps read it becomes a source of theirs.
  */
 import { inSpan, tracing } from '@postgrad/base/internal'
 import { CPU } from '../heap/memory.js'
@@ -109,7 +109,7 @@ export class Step implements Pending {
     for (const operand of operands) operand.release()
   }
 
-  /** Whether to keep the result for whoever the graph saved it for, rather than to compute it again. */
+  /** Whether to keep the result, which the graph has saved, rather than to compute it again in the backward pass. */
   get isWorthKeeping(): boolean {
     return this.storage?.isKept === true && isCostly(this)
   }

@@ -26,7 +26,7 @@ export interface HeapPlace extends HeapDescriptor {
  */
 let made: Storage[] | null = null
 
-/** What computes the elements of a storage when somebody asks for them: a step of a chain (`chains/step.ts`). */
+/** A step of a chain (`chains/step.ts`): it computes the elements of a storage when somebody asks for them. */
 export interface Pending {
   /** Gives the storage its elements, by `receive`. */
   settle(): void
@@ -68,7 +68,7 @@ export class Storage {
   lease: HeapLease | null
   /** `device`, likewise. */
   private buffer: BufferLease | null
-  /** @internal What computes the elements; null once they are there, and for every storage that no chain makes. */
+  /** @internal The step that computes the elements; null once they are there, and for every storage that no chain makes. */
   pending: Pending | null
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */

@@ -69,7 +69,7 @@ class Blocks {
   readonly #block: number
   readonly #places: Place[]
   readonly #calls: Call[]
-  /** What is copied into scratch for each block, or once for all, and out of it. */
+  /** Sources that are copied into scratch, for each block or once for all, and results that are copied out of it. */
   readonly #fills: { readonly source: number; readonly to: TypedArray; readonly isOnce: boolean }[] = []
   readonly #results: { readonly from: TypedArray; readonly output: Operand }[] = []
   readonly #operands: { readonly operand: BlockOperand; readonly offset: number; readonly moves: boolean }[] = []
@@ -160,7 +160,7 @@ class Blocks {
     const { made } = this.#program.steps[i]!
     const slot = scratch.take()
     const view = scratch.viewOf(slot, made)
-    // What is copied out after the last step stays.
+    // A result that is copied out after the last step stays.
     if (output === null) slots[this.#program.sources.length + i] = slot
     else this.#results.push({ from: view, output })
     return this.#place(new Storage(made, view), 0, 1, false)

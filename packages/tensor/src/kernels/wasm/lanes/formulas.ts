@@ -43,7 +43,7 @@ const FORMULAS = {
   copy: {},
 } as const satisfies Readonly<Record<Form, Readonly<Partial<Record<ChainOp, string>>>>>
 
-/** Null: the step is no formula. `from` are the dtypes of its operands. */
+/** Null: the step has none. `from` are the dtypes of its operands. */
 export function formulaOf({ form, op, dtype, made, p0 }: ChainStep, from: readonly string[]): string | null {
   if (form === 'copy') {
     if (from[0] === 'float32') return made === 'float32' ? 'a' : made === 'bool' ? 'a 0 ne' : null

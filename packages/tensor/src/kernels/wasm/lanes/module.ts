@@ -3,7 +3,7 @@
  * wanted. It goes over four elements at a time, then over the rest one by one with the same instructions, so that a value's bits never depend on its place.
  */
 
-/** What one function computes. Its parameters are the number of elements, an address for each input and each output, and all p0 and p1 that formulas read. */
+/** One function. Its parameters are the number of elements, an address for each input and each output, and all p0 and p1 that formulas read. */
 export interface LanesProgram {
   /** 'f': float32; 'b': bool; 's': one float32 for all elements. */
   readonly inputs: readonly ('f' | 'b' | 's')[]
