@@ -1,13 +1,14 @@
 /**
  * Runs a chain by blocks of a few thousand elements, which stay in the first-level cache: for each block its units (`units.ts`), one after the other, on scratch. A
- * backend's direct kernels take addresses; other steps go through the cells of its table. The bits are those of the cells.
+ * backend's direct kernels take addresses; other steps go through the cells of its table. The bits are those of the cells. Where helper threads share large kernels,
+ * a chain with kernels between its lanes is one block, so that the cells share them.
  */
 import { Storage } from '../../heap/storage.js'
 import { BYTES_PER_ELEMENT, type DType, type TypedArray } from '../../values/dtype.js'
 import type { Backend } from '../table/backend.js'
 import type { ChainProgram, ChainSource, DirectKernel, DirectKernels, Form, Lanes, LanesKernel } from '../table/chain.js'
 import type { Operand } from '../table/operands.js'
-import { BLOCK, blockOf, Scratch } from './scratch.js'
+import { BLOCK, blockOf, LONG_BLOCK, Scratch } from './scratch.js'
 import { type Unit, unitsOf } from './units.js'
 
 /** An operand of a cell, which moves with the blocks. */
@@ -33,7 +34,9 @@ interface Place {
   readonly moves: boolean
   /** The address of that element in the memory of the direct kernels; −1: elsewhere. */
   readonly at: number
-  /** Bytes from an element to the next, where it moves. */
+  /** Bytes of an element. */
+  readonly size: number
+  /** The same, but 0 where it does not move. */
   readonly bytes: number
 }
 
@@ -53,9 +56,28 @@ export function runBlocks(program: ChainProgram, sources: readonly Operand[], ou
     return
   }
   const direct = backend.direct?.() ?? null
-  const scratch = new Scratch(program, direct)
+  // Where the heap has no room for scratch, the cells compute all.
+  if (direct === null || !isRunOn(program, sources, outputs, backend, direct)) isRunOn(program, sources, outputs, backend, null)
+}
+
+/** False, having computed nothing: there is no scratch that the direct kernels reach. */
+function isRunOn(
+  program: ChainProgram,
+  sources: readonly Operand[],
+  outputs: readonly Operand[],
+  backend: Backend,
+  direct: DirectKernels | null,
+): boolean {
+  const units = unitsOf(program, direct)
+  const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
+  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : LONG_BLOCK
+  const scratch = new Scratch(program, elements, direct !== null)
   try {
-    new Blocks(program, sources, outputs, backend, scratch).run()
+    const block = isShared ? elements : blockOf(program, elements)
+    const blocks = new Blocks(program, units, block, sources, outputs, backend, direct, scratch)
+    if (scratch.lacksRoom) return false
+    blocks.run()
+    return true
   } finally {
     scratch.close()
   }
@@ -74,13 +96,21 @@ class Blocks {
   readonly #results: { readonly from: TypedArray; readonly output: Operand }[] = []
   readonly #operands: { readonly operand: BlockOperand; readonly offset: number; readonly moves: boolean }[] = []
 
-  constructor(program: ChainProgram, sources: readonly Operand[], outputs: readonly Operand[], backend: Backend, scratch: Scratch) {
+  constructor(
+    program: ChainProgram,
+    units: readonly Unit[],
+    block: number,
+    sources: readonly Operand[],
+    outputs: readonly Operand[],
+    backend: Backend,
+    direct: DirectKernels | null,
+    scratch: Scratch,
+  ) {
     this.#program = program
     this.#sources = sources
     this.#backend = backend
-    this.#direct = scratch.direct
-    const units = unitsOf(program, this.#direct)
-    this.#block = blockOf(program, units.length === 1 ? scratch.elements : BLOCK)
+    this.#direct = direct
+    this.#block = block
     const laidOut = singlesOfKernels(program, units)
     this.#places = program.sources.map((source, i) => this.#sourcePlace(source, i, laidOut.has(i), scratch))
     const last = lastUses(program, units)
@@ -171,7 +201,7 @@ class Blocks {
     const array = storage.host!
     const size = BYTES_PER_ELEMENT[dtype]
     const at = this.#direct !== null && array.buffer === this.#direct.buffer ? array.byteOffset + offset * size : -1
-    return { dtype, step, storage, offset, moves, at, bytes: moves ? size : 0 }
+    return { dtype, step, storage, offset, moves, at, size, bytes: moves ? size : 0 }
   }
 
   #isAsWide(i: number, at: number): boolean {
@@ -185,7 +215,8 @@ class Blocks {
     const step = this.#program.steps[i]!
     const out = this.#places[this.#sources.length + i]!
     const operands = step.operands.map((at) => this.#places[at]!)
-    const kernel = this.#direct?.of(step) ?? null
+    // A whole tensor is for the cell, which pauses, and shares it with helper threads.
+    const kernel = this.#block > LONG_BLOCK ? null : (this.#direct?.of(step) ?? null)
     if (kernel !== null) return this.#kernel(kernel, operands, out, step.p0, step.p1)
     const cell = this.#backend.kernels[step.op][step.dtype] as unknown as Cell
     const args = [...operands, out].map((place, k) => this.#operand(place, step.form === 'grad' && k === 0))
@@ -220,9 +251,15 @@ class Blocks {
     const at = places.map((place) => place.at)
     const { worked } = this.#direct!
     return (start, count) => {
-      for (let k = 0; k < places.length; k++) at[k] = places[k]!.at + start * places[k]!.bytes
-      kernel(count, at)
-      worked(count)
+      for (let done = 0; done < count; done += LONG_BLOCK) {
+        for (let k = 0; k < places.length; k++) {
+          const { at: begin, bytes, size, step } = places[k]!
+          at[k] = begin + start * bytes + done * size * step
+        }
+        const some = Math.min(LONG_BLOCK, count - done)
+        kernel(some, at)
+        worked(some)
+      }
     }
   }
 

@@ -1,46 +1,42 @@
 /** The buffers of a chain's blocks. */
 import { Storage } from '../../heap/storage.js'
 import { allocate, type DType, type TypedArray, viewOn } from '../../values/dtype.js'
-import type { ChainProgram, DirectKernels } from '../table/chain.js'
+import type { ChainProgram } from '../table/chain.js'
 
 /** Elements of a block between two kernels: one chunk of the kernels of WebAssembly, which compute it in one call. */
 export const BLOCK = 2048
 /** Elements of a block that one unit computes. */
-const LONG_BLOCK = 16_384
+export const LONG_BLOCK = 16_384
 
-/** Buffers of a block each, in the memory of the direct kernels where that has room. */
+/** Buffers of a block each. */
 export class Scratch {
-  /** The kernels that reach it. */
-  readonly direct: DirectKernels | null
-  /** The longest block. */
-  readonly elements: number
-  readonly #storage: Storage | null
-  readonly #buffer: ArrayBufferLike
-  readonly #begin: number
-  readonly #slotBytes: number
+  /** Whether a buffer of the heap could not be had. */
+  lacksRoom = false
+  readonly #elements: number
+  readonly #isInHeap: boolean
+  readonly #bytes: number
+  readonly #slots: { readonly storage: Storage | null; readonly array: TypedArray }[] = []
   readonly #free: number[] = []
-  #used = 0
 
-  constructor(program: ChainProgram, direct: DirectKernels | null) {
-    const { sources, steps } = program
-    const bytes = sources.some(({ dtype }) => dtype === 'float64') || steps.some(({ made }) => made === 'float64') ? 8 : 4
-    this.elements = direct === null ? BLOCK : LONG_BLOCK
-    // Long blocks have no buffers between steps. Buffers that lie a power of two apart would meet in the same lines of the cache.
-    this.#slotBytes = this.elements * bytes + 192
-    const length = ((sources.length + steps.length) * this.#slotBytes) / 8
-    this.#storage = direct === null ? null : Storage.inHeap('float64', length)
-    const array = this.#storage?.host ?? allocate('float64', length)
-    this.#buffer = array.buffer
-    this.#begin = array.byteOffset
-    this.direct = direct !== null && this.#buffer === direct.buffer ? direct : null
+  constructor({ sources, steps }: ChainProgram, elements: number, isInHeap: boolean) {
+    const isWide = sources.some(({ dtype }) => dtype === 'float64') || steps.some(({ made }) => made === 'float64')
+    this.#elements = elements
+    this.#isInHeap = isInHeap
+    this.#bytes = elements * (isWide ? 8 : 4)
   }
 
   close(): void {
-    this.#storage?.close()
+    for (const { storage } of this.#slots) storage?.close()
   }
 
+  /** The number of a buffer that nobody uses. */
   take(): number {
-    return this.#free.pop() ?? this.#used++
+    const free = this.#free.pop()
+    if (free !== undefined) return free
+    const length = (this.#bytes + APART * APART_MAX) / 8
+    const storage = this.#isInHeap ? Storage.inHeap('float64', length) : null
+    if (this.#isInHeap && storage === null) this.lacksRoom = true
+    return this.#slots.push({ storage, array: storage?.host ?? allocate('float64', length) }) - 1
   }
 
   giveBack(slot: number): void {
@@ -48,9 +44,14 @@ export class Scratch {
   }
 
   viewOf(slot: number, dtype: DType): TypedArray {
-    return viewOn(dtype, this.#buffer, this.#begin + slot * this.#slotBytes, this.elements)
+    const { array } = this.#slots[slot]!
+    return viewOn(dtype, array.buffer, array.byteOffset + APART * (slot % APART_MAX), this.#elements)
   }
 }
+
+/** Buffers that lie a power of two apart would meet in the same lines of the cache: each begins so many bytes later than the one before. */
+const APART = 64
+const APART_MAX = 8
 
 /** The elements of a block of at most `most`: as many whole periods of a short source as fit, so that it is laid out once. */
 export function blockOf({ sources, n }: ChainProgram, most: number): number {

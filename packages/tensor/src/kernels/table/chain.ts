@@ -76,6 +76,8 @@ export type LanesKernel = (n: number, at: readonly number[]) => void
 /** Kernels that compute at addresses of one memory, with the bits of the table's cells. */
 export interface DirectKernels {
   readonly buffer: ArrayBufferLike
+  /** How many threads share the cells of large tensors. */
+  readonly threads: number
   /** Null: only the cell computes the step. */
   of(step: ChainStep): DirectKernel | null
   /** Whether the step, of operands of these dtypes, may be one of `lanes`. */

@@ -21,6 +21,9 @@ function directOf(instance: WasmInstance): DirectKernels {
   const modules = new Map<string, Run>()
   return {
     buffer: instance.heap.buffer,
+    get threads() {
+      return instance.threads
+    },
     of: (step) => {
       const key = `${step.op} ${step.dtype}`
       let kernel = known.get(key)
