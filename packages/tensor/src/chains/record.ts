@@ -4,8 +4,8 @@
  */
 import { CPU } from '../heap/memory.js'
 import { outsideOfScopes, Storage } from '../heap/storage.js'
-import type { ChainOp, Form } from '../kernels/table/chain.js'
-import { isUnsupported } from '../kernels/table/table.js'
+import type { Form } from '../kernels/table/chain.js'
+import { isUnsupported, type KernelOp } from '../kernels/table/table.js'
 import { computing } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, type DType } from '../values/dtype.js'
@@ -92,7 +92,7 @@ function isAsBefore(reader: Storage, storage: Storage): boolean {
  */
 export function recorded(
   form: Form,
-  op: ChainOp,
+  op: KernelOp,
   dtype: DType,
   made: DType,
   shape: Shape,
@@ -142,7 +142,7 @@ export function recorded(
   return new Tensor(step.storage!, shape, contiguousStrides(shape), 0, n, true)
 }
 
-const SINGLE: Layout = { offset: 0, period: 1, repeat: 1 }
+const SINGLE: Layout = { offset: 0, period: 1, run: 1 }
 
 /** A copy of one element, often of a number. */
 function singleOf({ dtype, host }: Storage, offset: number): Storage {
@@ -171,16 +171,16 @@ function sizeWith(operands: readonly Tensor[], layouts: readonly (Layout | null)
  */
 function layoutOf(x: Tensor, shape: Shape, n: number): Layout | null {
   const { offset } = x
-  if (x.isContiguous && x.numel === n) return { offset, period: n, repeat: 1 }
-  if (x.numel === 1) return { offset, period: 1, repeat: 1 }
+  if (x.isContiguous && x.numel === n) return { offset, period: n, run: 1 }
+  if (x.numel === 1) return { offset, period: 1, run: 1 }
   const strides = broadcastStrides(x.shape, x.strides, shape)
   let d = shape.length - 1
   const skipOnes = () => {
     while (d >= 0 && shape[d] === 1) d--
   }
-  let [period, repeat] = [1, 1]
-  for (skipOnes(); d >= 0 && strides[d] === 0; skipOnes()) repeat *= shape[d--]!
+  let [period, run] = [1, 1]
+  for (skipOnes(); d >= 0 && strides[d] === 0; skipOnes()) run *= shape[d--]!
   for (; d >= 0 && strides[d] === period; skipOnes()) period *= shape[d--]!
   for (; d >= 0 && strides[d] === 0; skipOnes()) d--
-  return d >= 0 ? null : period === 1 ? { offset, period: 1, repeat: 1 } : { offset, period, repeat }
+  return d >= 0 ? null : period === 1 ? { offset, period: 1, run: 1 } : { offset, period, run }
 }

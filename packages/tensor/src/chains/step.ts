@@ -13,8 +13,9 @@ import { outsideOfScopes, type Pending, Storage } from '../heap/storage.js'
 import { runBlocks } from '../kernels/chains/blocks.js'
 import type { BinaryDefinition, GradDefinition, UnaryDefinition } from '../kernels/elementwise/definition.js'
 import { ROWS } from '../kernels/elementwise/rows.js'
-import type { ChainOp, ChainSource, ChainStep, Form } from '../kernels/table/chain.js'
+import type { ChainSource, ChainStep, Form } from '../kernels/table/chain.js'
 import type { Operand } from '../kernels/table/operands.js'
+import type { KernelOp } from '../kernels/table/table.js'
 import type { Device } from '../tensor/device.js'
 import type { DType } from '../values/dtype.js'
 
@@ -37,12 +38,12 @@ export class Source {
 export interface Layout {
   readonly offset: number
   readonly period: number
-  readonly repeat: number
+  readonly run: number
 }
 
 export class Step implements Pending {
   readonly form: Form
-  readonly op: ChainOp
+  readonly op: KernelOp
   readonly dtype: DType
   readonly made: DType
   readonly n: number
@@ -149,7 +150,7 @@ export class Step implements Pending {
 }
 
 const NONE: readonly never[] = []
-const WHOLE: Layout = { offset: 0, period: -1, repeat: 1 }
+const WHOLE: Layout = { offset: 0, period: -1, run: 1 }
 
 /** The steps and sources of a program, while it is made. A result's number is that of its step; sources are numbered −1, −2, … until all are known. */
 class Chain {
@@ -164,10 +165,10 @@ class Chain {
     const found = this.#places.findIndex((place) => place.source === source && isSame(place.layout, layout))
     if (found >= 0) return -1 - found
     const { storage } = source
-    const { offset, repeat } = layout
+    const { offset, run } = layout
     const period = layout.period < 0 ? n : layout.period
     this.#places.push({ source, layout })
-    this.sources.push({ dtype: storage.dtype, period, repeat })
+    this.sources.push({ dtype: storage.dtype, period, run })
     this.operands.push(dense(storage, offset, period))
     return -this.sources.length
   }
@@ -187,7 +188,7 @@ class Chain {
 }
 
 function isSame(a: Layout, b: Layout): boolean {
-  return a.offset === b.offset && a.period === b.period && a.repeat === b.repeat
+  return a.offset === b.offset && a.period === b.period && a.run === b.run
 }
 
 function dense(storage: Storage, offset: number, numel: number): Operand {

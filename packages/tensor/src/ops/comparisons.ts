@@ -69,7 +69,7 @@ export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Te
     const [x, y] = operands('where', a, b, cond.storage.memory)
     const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
     if (records) {
-      const step = recorded('where', 'where', x.dtype, x.dtype, shape, [cond, x, y])
+      const step = recorded('choice', 'where', x.dtype, x.dtype, shape, [cond, x, y])
       if (step !== null) return step
     }
     const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)

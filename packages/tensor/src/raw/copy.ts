@@ -13,7 +13,7 @@ import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 /** A new contiguous tensor of `dtype`. */
 function copyAs(x: Tensor, dtype: DType): Tensor {
   if (records) {
-    const step = recorded('copy', 'copy', dtype, dtype, x.shape, [x])
+    const step = recorded('conversion', 'copy', dtype, dtype, x.shape, [x])
     if (step !== null) return step
   }
   const out = Tensor.uninitialized(dtype, x.shape, x.storage.memory)

@@ -60,7 +60,7 @@ export function runBlocks(program: ChainProgram, sources: readonly Operand[], ou
   if (direct === null || !isRunOn(program, sources, outputs, backend, direct)) isRunOn(program, sources, outputs, backend, null)
 }
 
-/** False, having computed nothing: there is no scratch that the direct kernels reach. */
+/** False, having computed nothing: the direct kernels reach no scratch. */
 function isRunOn(
   program: ChainProgram,
   sources: readonly Operand[],
@@ -92,7 +92,7 @@ class Blocks {
   readonly #places: Place[]
   readonly #calls: Call[]
   /** Sources that are copied into scratch, for each block or once for all, and results that are copied out of it. */
-  readonly #fills: { readonly source: number; readonly to: TypedArray; readonly isOnce: boolean }[] = []
+  readonly #fills: { readonly source: number; readonly target: TypedArray; readonly isOnce: boolean }[] = []
   readonly #results: { readonly from: TypedArray; readonly output: Operand }[] = []
   readonly #operands: { readonly operand: BlockOperand; readonly offset: number; readonly moves: boolean }[] = []
 
@@ -133,27 +133,27 @@ class Blocks {
 
   run(): void {
     const { n } = this.#program
-    for (const { source, to, isOnce } of this.#fills) if (isOnce) this.#fill(source, to, 0, this.#block)
+    for (const { source, target, isOnce } of this.#fills) if (isOnce) this.#fill(source, target, 0, this.#block)
     for (let start = 0; start < n; start += this.#block) {
       const count = Math.min(this.#block, n - start)
-      for (const { source, to, isOnce } of this.#fills) if (!isOnce) this.#fill(source, to, start, count)
+      for (const { source, target, isOnce } of this.#fills) if (!isOnce) this.#fill(source, target, start, count)
       this.#move(start, count)
       for (const call of this.#calls) call(start, count)
       for (const { from, output } of this.#results) output.storage.host!.set(from.subarray(0, count), output.offset + start)
     }
   }
 
-  #fill(source: number, to: TypedArray, start: number, count: number): void {
-    const { period, repeat } = this.#program.sources[source]!
+  #fill(source: number, target: TypedArray, start: number, count: number): void {
+    const { period, run: each } = this.#program.sources[source]!
     const { storage, offset } = this.#sources[source]!
     const from = storage.host!
     for (let i = 0; i < count; ) {
-      const place = Math.floor((start + i) / repeat) % period
-      const run = Math.min(count - i, repeat === 1 ? period - place : repeat - ((start + i) % repeat))
-      if (period === 1) return void to.fill(from[offset]!, 0, count)
-      if (repeat > 1) to.fill(from[offset + place]!, i, i + run)
-      else if (run < FEW) for (let k = 0; k < run; k++) to[i + k] = from[offset + place + k]!
-      else to.set(from.subarray(offset + place, offset + place + run), i)
+      const place = Math.floor((start + i) / each) % period
+      const run = Math.min(count - i, each === 1 ? period - place : each - ((start + i) % each))
+      if (period === 1) return void target.fill(from[offset]!, 0, count)
+      if (each > 1) target.fill(from[offset + place]!, i, i + run)
+      else if (run < FEW) for (let k = 0; k < run; k++) target[i + k] = from[offset + place + k]!
+      else target.set(from.subarray(offset + place, offset + place + run), i)
       i += run
     }
   }
@@ -170,16 +170,16 @@ class Blocks {
   }
 
   /** `isLaidOut`: one element for all is written out, for a kernel that reads it as others. */
-  #sourcePlace({ dtype, period, repeat }: ChainSource, i: number, isLaidOut: boolean, scratch: Scratch): Place {
+  #sourcePlace({ dtype, period, run }: ChainSource, i: number, isLaidOut: boolean, scratch: Scratch): Place {
     const { storage, offset } = this.#sources[i]!
     const isSingle = period === 1 && !isLaidOut
     const isDense = period === this.#program.n
     const isReached = this.#direct === null || (storage.host!.buffer === this.#direct.buffer && storage.length > IN_OBJECT_MAX)
     const step = isSingle ? 0 : 1
     if (isReached && (isSingle || isDense)) return this.#place(storage, offset, step, isDense)
-    const view = scratch.viewOf(scratch.take(), dtype)
+    const view = scratch.viewOf(scratch.acquire(), dtype)
     if (isSingle) view[0] = storage.host![offset]!
-    else this.#fills.push({ source: i, to: view, isOnce: !isDense && this.#block % (period * repeat) === 0 })
+    else this.#fills.push({ source: i, target: view, isOnce: !isDense && this.#block % (period * run) === 0 })
     return this.#place(new Storage(dtype, view), 0, step, false)
   }
 
@@ -188,7 +188,7 @@ class Blocks {
       return this.#place(output.storage, output.offset, 1, true)
     }
     const { made } = this.#program.steps[i]!
-    const slot = scratch.take()
+    const slot = scratch.acquire()
     const view = scratch.viewOf(slot, made)
     // A result that is copied out after the last step stays.
     if (output === null) slots[this.#program.sources.length + i] = slot
@@ -206,7 +206,7 @@ class Blocks {
 
   #isAsWide(i: number, at: number): boolean {
     const { form, made } = this.#program.steps[i]!
-    return form !== 'copy' && BYTES_PER_ELEMENT[this.#places[at]!.dtype] === BYTES_PER_ELEMENT[made]
+    return form !== 'conversion' && BYTES_PER_ELEMENT[this.#places[at]!.dtype] === BYTES_PER_ELEMENT[made]
   }
 
   #call(unit: Unit): Call {
@@ -283,11 +283,11 @@ const IN_OBJECT_MAX = 64
 /** The operands that a kernel may read as one element for all. */
 const TAKES_SINGLE: Readonly<Record<Form, readonly boolean[]>> = {
   unary: [false],
-  copy: [false],
+  conversion: [false],
   binary: [true, true],
   compare: [true, true],
   grad: [true, false],
-  where: [false, true, true],
+  choice: [false, true, true],
 }
 
 /** Whether it is one step, which its kernel computes as well. */

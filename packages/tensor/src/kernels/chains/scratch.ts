@@ -30,7 +30,7 @@ export class Scratch {
   }
 
   /** The number of a buffer that nobody uses. */
-  take(): number {
+  acquire(): number {
     const free = this.#free.pop()
     if (free !== undefined) return free
     const length = (this.#bytes + APART * APART_MAX) / 8
@@ -55,8 +55,8 @@ const APART_MAX = 8
 
 /** The elements of a block of at most `most`: as many whole periods of a short source as fit, so that it is laid out once. */
 export function blockOf({ sources, n }: ChainProgram, most: number): number {
-  const short = sources.find(({ period, repeat }) => period > 1 && period < n && period * repeat <= most)
+  const short = sources.find(({ period, run }) => period > 1 && period < n && period * run <= most)
   if (short === undefined) return most
-  const extent = short.period * short.repeat
+  const extent = short.period * short.run
   return Math.floor(most / extent) * extent
 }

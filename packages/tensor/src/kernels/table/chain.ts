@@ -3,28 +3,25 @@
  * A backend that understands it computes the chain in one pass over memory; it may cut the elements as it likes. The bits of each step are those of its kernel.
  */
 import type { DType } from '../../values/dtype.js'
-import type { OpsOf } from './ops.js'
+import type { KernelOp } from './ops.js'
 
-/** The families whose kernels are steps of chains. */
-export const FORMS = ['unary', 'binary', 'compare', 'grad', 'where', 'copy'] as const
-export type Form = (typeof FORMS)[number]
-/** The kernel ops that are steps of chains. */
-export type ChainOp = OpsOf<Form>
+/** The families whose kernels are steps of chains, as their kernels are called: a choice has a condition and two values, a conversion copies to another dtype. */
+export type Form = 'unary' | 'binary' | 'compare' | 'grad' | 'choice' | 'conversion'
 
 /**
- * How a dense source lies over the elements of the chain: element i is element ⌊i / repeat⌋ mod period of the source, from its offset on. A period of all elements
+ * How a dense source lies over the elements of the chain: element i is element ⌊i / run⌋ mod period of the source, from its offset on. A period of all elements
  * is a source of the chain's size, and a period of 1 is one element for all.
  */
 export interface ChainSource {
   readonly dtype: DType
   readonly period: number
-  readonly repeat: number
+  readonly run: number
 }
 
 /** One step: the kernel of an op and a dtype. */
 export interface ChainStep {
   readonly form: Form
-  readonly op: ChainOp
+  readonly op: KernelOp
   /** The dtype that selects the kernel. */
   readonly dtype: DType
   /** The dtype of the result: bool of comparisons, else that of the kernel. */

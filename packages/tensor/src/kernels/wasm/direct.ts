@@ -63,7 +63,7 @@ function kernelOf(instance: WasmInstance, { form, op, dtype }: ChainStep): Direc
     if (dtype !== 'float32') return null
     return (n, g, gStep, x, _xs, _c, _cs, out, p0, p1) => instance.kernels[wasm as GradientExport](n, g, gStep, x, out, p0, p1)
   }
-  if (form !== 'where' || dtype === 'bool') return null
+  if (form !== 'choice' || dtype === 'bool') return null
   const name = dtype === 'float64' ? 'where_64' : 'where_32'
   return (n, cond, _step, a, aStep, b, bStep, out) => instance.kernels[name](1, n, cond, 0, a, 0, aStep, b, 0, bStep, out)
 }

@@ -4,8 +4,8 @@ import { threadHeap } from '../../../heap/thread-heap.js'
 import { type TypedArray, tensor } from '../../../index.js'
 import { allocate, BYTES_PER_ELEMENT, type DType, viewOn } from '../../../values/dtype.js'
 import { ROWS } from '../../elementwise/rows.js'
-import type { ChainOp, ChainStep, Form } from '../../table/chain.js'
-import { OPS } from '../../table/ops.js'
+import type { ChainStep, Form } from '../../table/chain.js'
+import { type KernelOp, OPS } from '../../table/ops.js'
 import { createWasmBackend } from '../backend.js'
 import { formulaOf } from './formulas.js'
 
@@ -38,7 +38,7 @@ interface Case {
 
 function casesOf(): Case[] {
   const cases: Case[] = []
-  const add = (form: Form, op: ChainOp, made: DType, from: readonly DType[], p0 = 0, p1 = 0, dtype: DType = 'float32') => {
+  const add = (form: Form, op: KernelOp, made: DType, from: readonly DType[], p0 = 0, p1 = 0, dtype: DType = 'float32') => {
     const step: ChainStep = { form, op, dtype, made, operands: from.map((_, i) => i), p0, p1 }
     if (formulaOf(step, from) !== null) cases.push({ step, from })
   }
@@ -55,13 +55,13 @@ function casesOf(): Case[] {
   for (const op of OPS.binary) add('binary', op, 'float32', ['float32', 'float32'])
   for (const op of OPS.compare) add('compare', op, 'bool', ['float32', 'float32'])
   for (const op of OPS.grad) add('grad', op, 'float32', ['float32', 'float32'], Math.fround(0.1))
-  add('where', 'where', 'float32', ['bool', 'float32', 'float32'])
+  add('choice', 'where', 'float32', ['bool', 'float32', 'float32'])
   for (const [made, from] of [
     ['float32', 'float32'],
     ['bool', 'float32'],
     ['float32', 'bool'],
   ] as const)
-    add('copy', 'copy', made, [from], 0, 0, made)
+    add('conversion', 'copy', made, [from], 0, 0, made)
   return cases
 }
 

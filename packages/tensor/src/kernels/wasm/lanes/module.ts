@@ -15,28 +15,28 @@ export interface LanesProgram {
 
 /** Instructions of vectors that take their operands from the stack alone. */
 const VECTOR: Readonly<Record<string, number>> = {
-  eq: 0x41,
-  ne: 0x42,
-  lt: 0x43,
-  gt: 0x44,
-  le: 0x45,
-  and: 0x4e,
-  andnot: 0x4f,
-  select: 0x52,
-  ceil: 0x67,
-  floor: 0x68,
-  trunc: 0x69,
-  nearest: 0x6a,
-  abs: 0xe0,
-  neg: 0xe1,
-  sqrt: 0xe3,
-  add: 0xe4,
-  sub: 0xe5,
-  mul: 0xe6,
-  div: 0xe7,
-  min: 0xe8,
-  max: 0xe9,
-  pmax: 0xeb,
+  'f32x4.eq': 0x41,
+  'f32x4.ne': 0x42,
+  'f32x4.lt': 0x43,
+  'f32x4.gt': 0x44,
+  'f32x4.le': 0x45,
+  'v128.and': 0x4e,
+  'v128.andnot': 0x4f,
+  'v128.bitselect': 0x52,
+  'f32x4.ceil': 0x67,
+  'f32x4.floor': 0x68,
+  'f32x4.trunc': 0x69,
+  'f32x4.nearest': 0x6a,
+  'f32x4.abs': 0xe0,
+  'f32x4.neg': 0xe1,
+  'f32x4.sqrt': 0xe3,
+  'f32x4.add': 0xe4,
+  'f32x4.sub': 0xe5,
+  'f32x4.mul': 0xe6,
+  'f32x4.div': 0xe7,
+  'f32x4.min': 0xe8,
+  'f32x4.max': 0xe9,
+  'f32x4.pmax': 0xeb,
 }
 const LOAD = 0x00
 const LOAD8_SPLAT = 0x07
@@ -175,7 +175,7 @@ class Body {
         // Of each mask a byte, 0 or 1.
         this.#vector(CONST)
           .#op(...[0, 1, 2, 3].flatMap(() => [1, 0, 0, 0]))
-          .#vector(VECTOR.and!)
+          .#vector(VECTOR['v128.and']!)
         this.#add(0x22, this.#formulas + formula)
           .#add(0x20, this.#formulas + formula)
           .#vector(NARROW32)
