@@ -147,10 +147,13 @@ class Blocks {
     const { period, run: each } = this.#program.sources[source]!
     const { storage, offset } = this.#sources[source]!
     const from = storage.host!
+    if (period === 1) {
+      target.fill(from[offset]!, 0, count)
+      return
+    }
     for (let i = 0; i < count; ) {
       const place = Math.floor((start + i) / each) % period
       const run = Math.min(count - i, each === 1 ? period - place : each - ((start + i) % each))
-      if (period === 1) return void target.fill(from[offset]!, 0, count)
       if (each > 1) target.fill(from[offset + place]!, i, i + run)
       else if (run < FEW) for (let k = 0; k < run; k++) target[i + k] = from[offset + place + k]!
       else target.set(from.subarray(offset + place, offset + place + run), i)
