@@ -270,21 +270,10 @@ test('CHAIN-4 a mistake is an error of the operation that makes it, at the opera
 test('CHAIN-4 a result and a view of it, which computes it, are operands of one step', () => {
   const f = compile((x: Tensor) => {
     const y = x.mul(2)
-    return y.add(y.transpose(0, 1))
+    return y.add(y.narrow(0, 0, 1))
   })
-  expect(
-    small(() =>
-      f(
-        tensor([
-          [1, 2],
-          [3, 4],
-        ]),
-      ),
-    ).toArray(),
-  ).toEqual([
-    [4, 10],
-    [10, 16],
-  ])
+  const x = tensor([1, 2, 3, 4]).reshape([2, 2])
+  expect(Array.from(small(() => f(x)).dataSync())).toEqual([4, 8, 8, 12])
 })
 
 test('CHAIN-5 small tensors, and other devices of the process within one function, are computed as always', () => {
