@@ -1,6 +1,7 @@
 /** `compile` makes chains of a function's element-wise operations. Public. */
 import { checkFunction } from '../tensor/check-argument.js'
 import { storagesIn } from '../tensor/memory-scope.js'
+import { isTensor } from '../tensor/tensor.js'
 import { isRecording, recording, stepOf } from './record.js'
 import { settleAll } from './step.js'
 
@@ -19,7 +20,9 @@ export function compile<F extends (...args: never[]) => unknown>(fn: F): F {
   checkFunction('compile', 'the code that it is for', fn)
   const compiled = function (this: unknown, ...args: never[]): unknown {
     const result = recording(() => fn.apply(this, args))
-    if (!isRecording()) settleAll([...storagesIn(result)].flatMap((storage) => stepOf(storage) ?? []))
+    if (isRecording()) return result
+    if (isTensor(result)) result.storage.pending?.settle()
+    else settleAll([...storagesIn(result)].flatMap((storage) => stepOf(storage) ?? []))
     return result
   }
   return Object.defineProperty(compiled, 'name', { value: fn.name }) as unknown as F

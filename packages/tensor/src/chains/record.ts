@@ -17,21 +17,19 @@ export let records = false
 /** How many compiled functions are running. */
 let depth = 0
 
-/** Below so many elements, a chain saves less than it costs to record. */
-const ELEMENTS_MIN = 32_768
+/** From so many elements of the result on an operation is recorded: its caller asks. Below, a chain saves less than it costs to record. */
+export let chainsFrom = 32_768
 /** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
 const STEPS_MAX = 64
 
-let elementsMin = ELEMENTS_MIN
-
 /** Runs `fn`, which is synchronous, with chains of as few elements as that: for tests with small tensors. */
 export function withChainsFrom<T>(elements: number, fn: () => T): T {
-  const before = elementsMin
-  elementsMin = elements
+  const before = chainsFrom
+  chainsFrom = elements
   try {
     return fn()
   } finally {
-    elementsMin = before
+    chainsFrom = before
   }
 }
 
@@ -101,7 +99,6 @@ export function recorded(
   p1 = 0,
 ): Tensor | null {
   const n = numelOf(shape)
-  if (n < elementsMin) return null
   let wanted = depth > 0
   for (const { storage } of operands) {
     if (storage.isClosed || storage.memory !== CPU) return null

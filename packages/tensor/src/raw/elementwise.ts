@@ -1,6 +1,6 @@
 /** How element-wise operations compute, of one tensor and of two: they broadcast and promote, then call one kernel. */
 
-import { recorded, records } from '../chains/record.js'
+import { chainsFrom, recorded, records } from '../chains/record.js'
 import { CPU, type Memory } from '../heap/memory.js'
 import { Storage } from '../heap/storage.js'
 import type { BinaryOp, CompareOp, UnaryOp } from '../kernels/table/table.js'
@@ -9,14 +9,14 @@ import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, type DType, elementOf, isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument } from '../values/errors.js'
-import { broadcastShapes, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
+import { broadcastShapes, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { to } from './copy.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 // --- unary ---
 
 export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
-  if (records) {
+  if (records && x.numel >= chainsFrom) {
     const step = recorded('unary', op, x.dtype, x.dtype, x.shape, [x], p0, p1)
     if (step !== null) return step
   }
@@ -51,7 +51,7 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
   if (typeof a === 'object' && typeof b === 'object') {
     // The fast path: nothing to broadcast, promote or walk.
     if (a.dtype === b.dtype && a.isContiguous && b.isContiguous && sameShape(a.shape, b.shape) && !(floating && !isFloating(a.dtype))) {
-      if (records) {
+      if (records && a.numel >= chainsFrom) {
         const step = recordedBinary(op, a, b, a.shape, compare)
         if (step !== null) return step
       }
@@ -119,7 +119,7 @@ export function scalarTensor(value: number, dtype: DType, memory: Memory): Tenso
 /** Both have the dtype in which to compute. */
 function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
   const shape = broadcastShapes(op, a.shape, b.shape)
-  if (records) {
+  if (records && numelOf(shape) >= chainsFrom) {
     const step = recordedBinary(op, a, b, shape, compare)
     if (step !== null) return step
   }

@@ -2,7 +2,7 @@
  * Derivatives with a kernel of their own, which is faster or safer than a composition. Under createGraph they are compositions of recorded operations instead,
  * which can be differentiated again, and hold more in memory. g is the gradient of an operation's result, v its argument or its result.
  */
-import { recorded, records } from '../../chains/record.js'
+import { chainsFrom, recorded, records } from '../../chains/record.js'
 import type { GradOp, GradRowsOp } from '../../kernels/table/table.js'
 import { contiguous } from '../../raw/copy.js'
 import { kernelsFor } from '../../tensor/device.js'
@@ -37,7 +37,7 @@ export function gradient(op: GradOp, g: Tensor, v: Tensor, p0: number, p1: numbe
   const single = v.dtype === 'float32'
   const first = single ? Math.fround(p0) : p0
   const second = single ? Math.fround(p1) : p1
-  if (records) {
+  if (records && v.numel >= chainsFrom) {
     const step = recorded('grad', op, v.dtype, v.dtype, v.shape, [grad, dense], first, second)
     if (step !== null) return step
   }
