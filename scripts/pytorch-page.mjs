@@ -109,7 +109,7 @@ for (const [kind, names] of Object.entries(kinds)) {
 }
 lines.push(
   '',
-  'Tensors are float32, float64, int32 or bool. postgrad does not have complex and half-precision numbers, quantization, `torch.jit`, `torch.compile`, `torch.fx`, `torch.distributions` or torchvision.',
+  'Tensors are float32, float64, int32 or bool. postgrad does not have complex and half-precision numbers, quantization, `torch.jit`, `torch.fx`, `torch.distributions` or torchvision.',
   'Sparse tensors exist as gradients of embeddings.',
   '',
 )

@@ -7,6 +7,7 @@ import { backends } from './backends.mjs'
 import { booleansAsOperands } from './booleans-as-operands.mjs'
 import { budgets } from './budgets.mjs'
 import { bundlesAndTypes } from './bundles-and-types.mjs'
+import { chains } from './chains.mjs'
 import { checkpoints } from './checkpoints.mjs'
 import { customFunctionsAndWritesNextToPytorch } from './custom-functions-and-writes-next-to-pytorch.mjs'
 import { ends } from './ends.mjs'
@@ -81,5 +82,6 @@ export const MUTATIONS_BY_TEST = [
   ...oneEntry,
   ...operands,
   ...backends,
+  ...chains,
   ...operationsOfOneEntry,
 ]

@@ -27,6 +27,19 @@ def leaf(*shape):
     return torch.rand(*shape, requires_grad=True)
 
 
+def chains(row, x):
+    # PyTorch 1.13 has no torch.compile: it computes a chain operation by operation.
+    def chain():
+        return ((((x * 2 + 1) * x).relu() - x).abs() + 3) / x
+
+    def gelu():
+        return ((x * x * x * 0.044715 + x) * 0.7978845608).tanh().add(1) * x * 0.5
+    row("chain of 8", chain)
+    row("chain of 8, compiled", chain)
+    row("gelu by hand", gelu)
+    row("gelu by hand, compiled", gelu)
+
+
 def sizes(n):
     def row(name, f):
         plain(f"{name} {n}", f)
@@ -47,6 +60,7 @@ def sizes(n):
     row("gelu", lambda: F.gelu(x))
     row("pow2.5", lambda: x.pow(2.5))
     row("sin", lambda: x.sin())
+    chains(row, x)
     row("where", lambda: torch.where(mask, x, y))
     row("gt", lambda: x > y)
     row("sum", lambda: x.sum())
@@ -143,6 +157,7 @@ def gradients(n):
     row("relu", lambda: x.relu())
     row("pow2.5", lambda: x.pow(2.5))
     row("sin", lambda: x.sin())
+    chains(row, x)
     row("where", lambda: torch.where(mask, x, y), [x, y])
     row("maximum", lambda: torch.maximum(x, y), [x, y])
     row("sum", lambda: x.sum())

@@ -140,6 +140,7 @@ export const API_SECTIONS = {
       'choose a device, free memory',
       [
         'tensor/tensor/device',
+        'tensor/chains',
         'tensor/tensor/memory-scope',
         'tensor/heap/memory',
         'tensor/kernels/wasm/threads',

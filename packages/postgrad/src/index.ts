@@ -287,6 +287,7 @@ export {
   arange,
   bernoulli,
   coalesce,
+  compile,
   currentDevice,
   currentGenerator,
   Device,

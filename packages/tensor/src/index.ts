@@ -1,6 +1,7 @@
 /** The public names of this package: tensors, how to make them, random numbers, devices. Operations become methods of `Tensor`. */
 import './install.js'
 
+export { compile } from './chains/compile.js'
 export type { MemoryStats } from './heap/memory.js'
 export type { BackendName, KernelOp } from './kernels/table/table.js'
 export { getComputeThreads, setComputeThreads } from './kernels/wasm/threads/compute-threads.js'

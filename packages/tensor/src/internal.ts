@@ -1,6 +1,7 @@
 /** The names for sibling packages: raw operations, storage, the handler of methods, the kernel table, and helpers for shapes. */
 import './install.js'
 
+export { isPending, recording, records, settle, withChainsFrom } from './chains/record.js'
 export { Heap, type HeapHandle } from './heap/heap.js'
 export { type Buffers, CPU, type Memory } from './heap/memory.js'
 export { collectEarly, suspendHeapStorage, withHeapFrom, withHeapLimit } from './heap/policy.js'

@@ -2,7 +2,23 @@
  * Some 250 operations and layers, forward and backward, each at 1,000 and 1,000,000 elements or at a usual size: a name, and a function that does the
  * work once. `python/operations.py` has the same rows in PyTorch, under the same names.
  */
-import { add, cat, einsum, grad, maximum, noGrad, onesLike, rand, randint, randn, randperm, type Tensor, where, zeros } from 'postgrad'
+import {
+  add,
+  cat,
+  compile,
+  einsum,
+  grad,
+  maximum,
+  noGrad,
+  onesLike,
+  rand,
+  randint,
+  randn,
+  randperm,
+  type Tensor,
+  where,
+  zeros,
+} from 'postgrad'
 import {
   BatchNorm2d,
   Conv1d,
@@ -38,6 +54,13 @@ export function* operationRows(): Rows {
   yield* matrixRows()
 }
 
+/** Chains of cheap operations, and of a polynomial among them; `compile` computes them in one pass. */
+const CHAINS: Readonly<Record<string, (x: Tensor) => Tensor>> = {
+  'chain of 8': (x) => x.mul(2).add(1).mul(x).relu().sub(x).abs().add(3).div(x),
+  'gelu by hand': (x) => x.mul(x).mul(x).mul(0.044715).add(x).mul(0.7978845608).tanh().add(1).mul(x).mul(0.5),
+}
+const chains = Object.entries(CHAINS).flatMap(([name, chain]) => [[name, chain] as const, [`${name}, compiled`, compile(chain)] as const])
+
 const leaf = (shape: readonly number[]) => rand(shape, { requiresGrad: true })
 
 function* plainRows(n: number): Rows {
@@ -59,6 +82,7 @@ function* plainRows(n: number): Rows {
   yield ['gelu', () => x.gelu()]
   yield ['pow2.5', () => x.pow(2.5)]
   yield ['sin', () => x.sin()]
+  for (const [name, chain] of chains) yield [name, () => chain(x)]
   yield ['where', () => where(mask, x, y)]
   yield ['gt', () => x.gt(y)]
   yield ['sum', () => x.sum()]
@@ -153,6 +177,7 @@ function* gradientRows(n: number): Rows {
   yield row('relu', () => x.relu())
   yield row('pow2.5', () => x.pow(2.5))
   yield row('sin', () => x.sin())
+  for (const [name, chain] of chains) yield row(name, () => chain(x))
   yield row('where', () => where(mask, x, y), [x, y])
   yield row('maximum', () => x.maximum(y), [x, y])
   yield row('sum', () => x.sum())

@@ -6,7 +6,7 @@ import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { withCallerInStack } from '@postgrad/base/internal'
 import type { BackwardOptions, BackwardPassOptions, Tensor } from '@postgrad/tensor'
-import { checkOptions, checkTensors } from '@postgrad/tensor/internal'
+import { checkOptions, checkTensors, records, settle } from '@postgrad/tensor/internal'
 import type { GradSink } from '../graph/grad-sink.js'
 import { leadingTo } from '../graph/needed.js'
 import type { Node } from '../graph/node.js'
@@ -92,6 +92,7 @@ export function grad(outputs: Tensor | readonly Tensor[], inputs: readonly Tenso
   withCallerInStack(grad, () => {
     engine.start(task, root, new InputBuffer(0))
     engine.drive(task, queue)
+    if (records) settle(task.captured)
   })
   return inputs.map((_, index) => {
     const captured = task.captured[index] ?? null

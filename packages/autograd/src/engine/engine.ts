@@ -19,8 +19,10 @@ import {
   CPU,
   deviceOf,
   endTemporaries,
+  records,
   type Storage,
   sameShape,
+  settle,
   sumToShape,
 } from '@postgrad/tensor/internal'
 
@@ -152,6 +154,7 @@ export class Engine {
     if (inputs !== undefined) task.needed = leadingTo(root, new Set(inputs.map((input) => rootEdge(input).node)))
     this.start(task, root, new InputBuffer(0))
     this.drive(task, queue)
+    if (records) settle([...task.dependencies.keys()].map(gradOfLeaf))
   }
 
   /** Runs what is in `queue`, and what comes into it, to the end. @throws the first error of the pass */
@@ -166,6 +169,10 @@ export class Engine {
     if (currentScope().gradEnabled === task.createGraph) run()
     else withScope({ gradEnabled: task.createGraph }, run)
   }
+}
+
+function gradOfLeaf(node: Node): Tensor | null {
+  return node instanceof AccumulateGrad ? node.variable.grad : null
 }
 
 /** A gradient, or none, has come to a leaf without hooks of its node. */

@@ -5,6 +5,8 @@
  *     slot 1   g2 + g3       owned: made here, so the next one is added in place
  *     slot 2   null          nothing has come
  *
+ * A gradient that is still a step of a chain is not added to in place, since that would compute it: the sum is a further step.
+ *
  * PyTorch: `torch/csrc/autograd/input_buffer.h`, where a reference count shows a gradient's other holders; here the sender must say.
  *
  * Note [Who holds a gradient]
@@ -21,7 +23,7 @@
  * never leave it, go back as well (`give-back.ts`). User code in the middle of a formula is a checkpoint's function; its tensors are not temporaries.
  */
 import type { Tensor } from '@postgrad/tensor'
-import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { giveBack, isPending, raw, sumOfSparse } from '@postgrad/tensor/internal'
 import { operations } from '../graph/recorded.js'
 
 /** A gradient that arrives. */
@@ -60,7 +62,7 @@ export class InputBuffer {
       // createGraph: the sum is itself an operation to be differentiated.
       this.grads[slot] = held.add(grad)
       this.owned &= ~bit
-    } else if ((this.owned & bit) !== 0 && held.isContiguous && held.dtype === grad.dtype) {
+    } else if ((this.owned & bit) !== 0 && held.isContiguous && held.dtype === grad.dtype && !isPending(held) && !isPending(grad)) {
       raw.add_(held, grad)
       if (exclusive) giveBack(grad.storage)
     } else {

@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { DType, Tensor } from '@postgrad/tensor'
-import { type Formula, type ListRow, type Readable, rawOperations, type Saved } from '@postgrad/tensor/internal'
+import { type Formula, type ListRow, type Readable, rawOperations, recording, type Saved } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, isWanted, Node, type PassView } from './node.js'
 import { operations } from './recorded.js'
@@ -57,6 +57,8 @@ export class OpNode extends Node implements Saved<unknown> {
   shapeB: readonly number[]
   dtypeA: DType
   attrs: readonly unknown[]
+  /** Whether its result was a step of a chain: then its formulas record steps, too. */
+  isOfChain: boolean
 
   constructor(spec: OpSpec, nextEdges: readonly (Edge | null)[], inputMeta: readonly InputMeta[], dtypeA: DType) {
     super(nextEdges, inputMeta)
@@ -69,6 +71,7 @@ export class OpNode extends Node implements Saved<unknown> {
     this.shapeB = NONE
     this.dtypeA = dtypeA
     this.attrs = NONE
+    this.isOfChain = false
   }
 
   get name(): string {
@@ -103,6 +106,10 @@ export class OpNode extends Node implements Saved<unknown> {
   apply(grads: Grads, pass: PassView): Grads {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
+    return this.isOfChain ? recording(() => this.gradients(g, pass)) : this.gradients(g, pass)
+  }
+
+  private gradients(g: Tensor, pass: PassView): Grads {
     const { spec, nextEdges } = this
     const ops = currentScope().gradEnabled ? operations : rawOperations
     const gradA = isWanted(nextEdges[0], pass) ? spec.gradA(g, this, ops) : null

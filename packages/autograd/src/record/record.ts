@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { type BinaryRow, type Formula, isFloating, type ListRow, type LookupRow } from '@postgrad/tensor/internal'
+import { type BinaryRow, type Formula, isFloating, isPending, type ListRow, type LookupRow, records } from '@postgrad/tensor/internal'
 import { metaOfOutput } from '../graph/node.js'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from '../graph/op-node.js'
 import { SavedVariable } from '../graph/saved-variable.js'
@@ -139,6 +139,7 @@ function finish(node: OpNode, reads: number, out: Tensor): void {
   // An integer result (`to('int32')`) has no gradient and stays a leaf.
   if (out.dtype === 'float32' || out.dtype === 'float64') {
     out.autograd = new VariableMeta(true, node, 0)
+    if (records && isPending(out)) node.isOfChain = true
     if ((reads & READS.result) !== 0) node.savedResult = new SavedVariable(out)
   }
 }

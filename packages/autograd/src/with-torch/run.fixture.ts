@@ -204,10 +204,13 @@ const CALLS: Readonly<Record<string, Make>> = {
 class Run {
   private readonly tensors = new Map<number, Tensor>()
   private readonly hooks: Record<number, Call[]> = {}
+  private readonly looks: boolean
   /** The step that runs. */
   private at = 0
 
-  constructor({ leaves }: Program) {
+  /** @param looks whether the values of each step are read when it has run */
+  constructor({ leaves }: Program, looks: boolean) {
+    this.looks = looks
     for (const { id, dtype, shape, data, requiresGrad } of leaves) {
       const array = dtype === 'float32' ? Float32Array.from(data) : Float64Array.from(data)
       this.tensors.set(id, tensor(array).reshape(shape).detach().requiresGrad_(requiresGrad))
@@ -231,7 +234,8 @@ class Run {
         step.outs.forEach((id, at) => {
           if (made[at] !== undefined && made[at] !== null) this.tensors.set(id, made[at])
         })
-        outcomes.push((step.op.endsWith('_') ? [args[0]!] : made).map((x) => x && this.look(x)))
+        const seen = step.op.endsWith('_') ? [args[0]!] : made
+        outcomes.push(this.looks ? seen.map((x) => x && this.look(x)) : [])
       } catch (error) {
         const { code, message } = error as { code?: string; message: string }
         outcomes.push({ error: KIND_OF[code ?? ''] ?? 'other', text: `${code ?? ''} ${message}`.split('\n')[0]! })
@@ -299,5 +303,10 @@ class Run {
 }
 
 export function runProgram(program: Program): Outcome {
-  return new Run(program).all(program)
+  return new Run(program, true).all(program)
+}
+
+/** The same, but values are read at the end alone. */
+export function runUnseen(program: Program): Outcome {
+  return new Run(program, false).all(program)
 }

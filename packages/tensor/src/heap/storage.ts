@@ -3,7 +3,8 @@
  * ordinary one that JavaScript collects, `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
  * no bit of a result depends on it. The elements of `device` storage are a buffer of another memory (`heap/memory.ts`), which the host cannot reach.
  *
- * `host` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
+ * `host` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept. Of a storage that is `pending`, the elements
+ * are computed when somebody first asks for them.
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
@@ -24,6 +25,19 @@ export interface HeapPlace extends HeapDescriptor {
  * messages: in kernels' pauses, and a worker's own messages (`outsideOfScopes`).
  */
 let made: Storage[] | null = null
+
+/** A step of a chain (`chains/step.ts`): it computes the elements of a storage when somebody asks for them. */
+export interface Pending {
+  /** Gives the storage its elements, by `receive`. */
+  settle(): void
+  /** The storage is closed: nobody will ask. */
+  letGo(): void
+}
+
+/** Of a managed storage, that which reads its array until it is written: see `lend`. */
+const lent = new WeakMap<Storage, WeakRef<Storage>>()
+/** Whether this thread has ever lent managed elements. */
+let lends = false
 
 /** How many storages this thread has made. */
 let madeCount = 0
@@ -54,6 +68,8 @@ export class Storage {
   lease: HeapLease | null
   /** `device`, likewise. */
   private buffer: BufferLease | null
+  /** @internal The step that computes the elements; null once they are there, and for every storage that no chain makes. */
+  pending: Pending | null
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
@@ -70,6 +86,7 @@ export class Storage {
     this.writer = null
     this.lease = null
     this.buffer = device === null ? null : device.own(this)
+    this.pending = null
     this.isClosed = false
     this.isKept = false
     if (made !== null) made.push(this)
@@ -77,7 +94,13 @@ export class Storage {
 
   /** The elements; null for those that are not in this process. @throws TENSOR_CLOSED */
   get host(): TypedArray | null {
+    return this.elements ?? this.absent()
+  }
+
+  /** Those of a pending storage are computed now; a device has its elements elsewhere. */
+  private absent(): TypedArray | null {
     if (this.isClosed) refuseClosed()
+    this.pending?.settle()
     return this.elements
   }
 
@@ -96,6 +119,22 @@ export class Storage {
   static uninitialized(dtype: DType, length: number, memory: Memory): Storage {
     if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
     return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
+  }
+
+  /** A storage of the cpu whose elements `pending` computes when somebody asks for them. */
+  static awaiting(dtype: DType, length: number, pending: Pending): Storage {
+    const storage = new Storage(dtype, null, length)
+    storage.pending = pending
+    return storage
+  }
+
+  /** The elements of `other`, which is closed, are those that were awaited here. */
+  receive(other: Storage): void {
+    this.pending = null
+    this.elements = other.host
+    if (other.lease !== null) this.lease = other.lease.passOn().own(this)
+    other.lease = null
+    other.close()
   }
 
   /** As `uninitialized`, but null where policy wants managed storage, or the heap has no room. */
@@ -118,9 +157,9 @@ export class Storage {
     return this.lease === null ? 'managed' : 'heap'
   }
 
-  /** Whether closing it gives something back before the collector would. */
+  /** Whether closing it gives something back before the collector would; of what is pending, that which it would be computed from. */
   get isLeased(): boolean {
-    return this.lease !== null || this.buffer !== null
+    return this.lease !== null || this.buffer !== null || this.pending !== null
   }
 
   /** Whether somebody else can read the block: another worker, or a message on its way. */
@@ -144,7 +183,12 @@ export class Storage {
   /** Called before every write in place. If somebody else can read the block, it is copied first, inside this storage, so that all views follow (HEAP-8). */
   prepareWrite(): void {
     const { lease } = this
-    if (lease === null || !this.isShared) return
+    if (lease === null) {
+      if (this.pending !== null) this.prepareSettled()
+      else if (lends) this.takeBack()
+      return
+    }
+    if (!this.isShared) return
     const { length } = this
     const copy = blockFor(this.dtype, length)
     const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
@@ -157,12 +201,44 @@ export class Storage {
     }
   }
 
+  private prepareSettled(): void {
+    this.absent()
+    this.prepareWrite()
+  }
+
+  /** Before a write to managed elements: who was lent them gets a copy. */
+  private takeBack(): void {
+    const reader = lent.get(this)?.deref()
+    lent.delete(this)
+    if (reader !== undefined) reader.elements = this.host!.slice()
+  }
+
+  /**
+   * A storage that keeps the elements as they are now, without a copy before one is due: the first write here copies, as after `fork`, and closing this one leaves
+   * the other open. It belongs to no scope and no formula. For the cpu.
+   */
+  lend(): Storage {
+    const array = this.host!
+    const before = this.lease === null ? lent.get(this)?.deref() : undefined
+    if (before !== undefined) return before
+    let reader: Storage | null = null
+    outsideOfScopes(() => {
+      reader = this.fork(0, this.length) ?? new Storage(this.dtype, array)
+    })
+    if (this.lease === null) {
+      lends = true
+      lent.set(this, new WeakRef(reader!))
+    }
+    return reader!
+  }
+
   /**
    * For who writes all of it: the elements are those of `other` from here on, which has as many of the same dtype, and is closed. So a block that somebody else
    * can read need not be copied first, and all views follow (HEAP-8). False: one of them is managed, or the block of `other` is more than twice as large as its
    * elements, which would keep all of it; nothing has happened.
    */
   takeOver(other: Storage): boolean {
+    if (other.pending !== null) other.absent()
     const { lease } = this
     if (lease === null || other.lease === null) return false
     assert(other.dtype === this.dtype && other.length === this.length)
@@ -181,6 +257,7 @@ export class Storage {
    * `heap.acknowledge(token)`, and copies before it writes. Null for managed storage, whose bytes go with the message.
    */
   share(offset: number): { readonly place: HeapPlace; readonly token: number } | null {
+    if (this.pending !== null) this.absent()
     if (this.lease === null) return null
     const { heap, block } = this.lease
     const { descriptor, token } = heap.share(block)
@@ -216,6 +293,7 @@ export class Storage {
    * managed storage.
    */
   fork(offset: number, length: number): Storage | null {
+    if (this.pending !== null) this.absent()
     if (this.lease === null) return null
     const lease = this.lease.again()
     const begin = this.host!.byteOffset - lease.block.address + offset * BYTES_PER_ELEMENT[this.dtype]
@@ -224,6 +302,7 @@ export class Storage {
 
   /** Its block as elements of another type, from the begin, in a storage of its own; this one is closed. Null for managed storage. */
   retyped(dtype: DType, length: number): Storage | null {
+    if (this.pending !== null) this.absent()
     const lease = this.lease?.passOn()
     if (lease === undefined) return null
     this.lease = null
@@ -235,6 +314,8 @@ export class Storage {
   close(): void {
     if (this.isClosed) return
     this.isClosed = true
+    this.pending?.letGo()
+    this.pending = null
     this.lease?.giveBack()
     this.lease = null
     this.buffer?.giveBack()

@@ -1,12 +1,13 @@
 /** Comparisons and questions about elements, whose results are bool, and choices by such results. */
 
+import { chainsFrom, recorded, records } from '../chains/record.js'
 import { operands } from '../raw/elementwise.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { dtypeMismatch } from '../values/errors.js'
 import type { IsCloseOptions, NanToNumOptions } from '../values/options.js'
-import { broadcastShapes, sameShape } from '../values/shape.js'
+import { broadcastShapes, numelOf, sameShape } from '../values/shape.js'
 import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
 import { comparison } from './define/elementwise.js'
 import { formula } from './define/formula.js'
@@ -67,6 +68,10 @@ export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Te
     }
     const [x, y] = operands('where', a, b, cond.storage.memory)
     const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
+    if (records && numelOf(shape) >= chainsFrom) {
+      const step = recorded('choice', 'where', x.dtype, x.dtype, shape, [cond, x, y])
+      if (step !== null) return step
+    }
     const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
     kernelsFor(x).where[x.dtype](cond, x, y, out)
     return out

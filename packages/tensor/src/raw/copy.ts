@@ -1,6 +1,7 @@
 /** Copies and conversions: `contiguous`, `clone`, `to`, and `detach`. All other operations use these. */
 
 import { PostgradError } from '@postgrad/base'
+import { chainsFrom, recorded, records } from '../chains/record.js'
 import { CPU } from '../heap/memory.js'
 import type { DeviceLike } from '../tensor/arguments.js'
 import { upload } from '../tensor/create.js'
@@ -11,6 +12,10 @@ import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 
 /** A new contiguous tensor of `dtype`. */
 function copyAs(x: Tensor, dtype: DType): Tensor {
+  if (records && x.numel >= chainsFrom) {
+    const step = recorded('conversion', 'copy', dtype, dtype, x.shape, [x])
+    if (step !== null) return step
+  }
   const out = Tensor.uninitialized(dtype, x.shape, x.storage.memory)
   kernelsFor(x).copy[dtype](x, out)
   return out

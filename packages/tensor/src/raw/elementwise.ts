@@ -1,5 +1,6 @@
 /** How element-wise operations compute, of one tensor and of two: they broadcast and promote, then call one kernel. */
 
+import { chainsFrom, recorded, records } from '../chains/record.js'
 import { CPU, type Memory } from '../heap/memory.js'
 import { Storage } from '../heap/storage.js'
 import type { BinaryOp, CompareOp, UnaryOp } from '../kernels/table/table.js'
@@ -8,13 +9,17 @@ import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, type DType, elementOf, isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument } from '../values/errors.js'
-import { broadcastShapes, SCALAR_SHAPE, sameShape } from '../values/shape.js'
+import { broadcastShapes, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { to } from './copy.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 // --- unary ---
 
 export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
+  if (records && x.numel >= chainsFrom) {
+    const step = recorded('unary', op, x.dtype, x.dtype, x.shape, [x], p0, p1)
+    if (step !== null) return step
+  }
   const out = x.isContiguous
     ? new Tensor(Storage.uninitialized(x.dtype, x.numel, x.storage.memory), x.shape, x.strides, 0, x.numel, true)
     : Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
@@ -46,6 +51,10 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
   if (typeof a === 'object' && typeof b === 'object') {
     // The fast path: nothing to broadcast, promote or walk.
     if (a.dtype === b.dtype && a.isContiguous && b.isContiguous && sameShape(a.shape, b.shape) && !(floating && !isFloating(a.dtype))) {
+      if (records && a.numel >= chainsFrom) {
+        const step = recordedBinary(op, a, b, a.shape, compare)
+        if (step !== null) return step
+      }
       const storage = Storage.uninitialized(compare ? 'bool' : a.dtype, a.numel, a.storage.memory)
       const out = new Tensor(storage, a.shape, a.strides, 0, a.numel, true)
       kernelsFor(a)[op][a.dtype](a, b, out)
@@ -109,9 +118,18 @@ export function scalarTensor(value: number, dtype: DType, memory: Memory): Tenso
 
 /** Both have the dtype in which to compute. */
 function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
-  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, broadcastShapes(op, a.shape, b.shape), a.storage.memory)
+  const shape = broadcastShapes(op, a.shape, b.shape)
+  if (records && numelOf(shape) >= chainsFrom) {
+    const step = recordedBinary(op, a, b, shape, compare)
+    if (step !== null) return step
+  }
+  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, shape, a.storage.memory)
   kernelsFor(a)[op][a.dtype](a, b, out)
   return out
+}
+
+function recordedBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, shape: Shape, compare: boolean): Tensor | null {
+  return recorded(compare ? 'compare' : 'binary', op, a.dtype, compare ? 'bool' : a.dtype, shape, [a, b])
 }
 
 /** Both as tensors of their common dtype; two numbers meet in float32 unless both are integers, and lie in `memory`. */

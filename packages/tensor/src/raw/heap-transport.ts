@@ -77,6 +77,7 @@ export class HeapTransport {
    */
   give(tensor: Tensor): BlockName | null {
     if (this.reach === 'bytes' || this.heap === null) return null
+    tensor.storage.pending?.settle()
     if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset, tensor.numel)
     const storage = Storage.inHeap(tensor.dtype, tensor.numel)
     if (storage === null) return null

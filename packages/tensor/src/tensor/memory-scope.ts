@@ -39,7 +39,8 @@ function closeExcept(storages: readonly Storage[], results: ReadonlySet<Storage>
 
 const NONE: ReadonlySet<Storage> = new Set()
 
-function storagesIn(result: unknown): ReadonlySet<Storage> {
+/** Those of the tensors in a result, also inside arrays, objects, maps and sets. */
+export function storagesIn(result: unknown): ReadonlySet<Storage> {
   if (typeof result !== 'object' || result === null) return NONE
   if (isTensor(result)) return new Set([result.storage])
   const found = new Set<Storage>()

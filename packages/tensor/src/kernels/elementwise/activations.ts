@@ -10,7 +10,12 @@ const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x))
 const SCALE = Math.sqrt(2 / Math.PI)
 
 export const ACTIVATIONS = {
-  leakyRelu: { js: (x, slope) => (x > 0 ? x : x * slope), wasm: 'leaky_relu_f32', gpujs: 'if (v > 0) { return v; } return v * p0;' },
+  leakyRelu: {
+    lanes: 'a a p0 f32x4.mul a 0 f32x4.gt v128.bitselect',
+    js: (x, slope) => (x > 0 ? x : x * slope),
+    wasm: 'leaky_relu_f32',
+    gpujs: 'if (v > 0) { return v; } return v * p0;',
+  },
   gelu: {
     // x Φ(x); by erfc, so that the left tail keeps its digits.
     js: (x) => 0.5 * x * erfc(-x * Math.SQRT1_2),
@@ -43,15 +48,29 @@ export const ACTIVATIONS = {
 
 export const GRADIENTS = {
   reluBackward: {
+    lanes: 'a b 0 f32x4.le v128.andnot',
     slope: (y) => (y <= 0 ? 0 : 1),
     gated: true,
     wasm: 'relu_backward_f32',
     loop: reluGradF32,
     gpujs: 'if (v <= 0) { return 0; } return vg;',
   },
-  tanhBackward: { slope: (y) => 1 - y * y, wasm: 'tanh_backward_f32', loop: tanhGradF32, gpujs: 'return vg * (1 - v * v);' },
-  sigmoidBackward: { slope: (y) => y * (1 - y), wasm: 'sigmoid_backward_f32', loop: sigmoidGradF32, gpujs: 'return vg * (v * (1 - v));' },
+  tanhBackward: {
+    lanes: 'a 1 b b f32x4.mul f32x4.sub f32x4.mul',
+    slope: (y) => 1 - y * y,
+    wasm: 'tanh_backward_f32',
+    loop: tanhGradF32,
+    gpujs: 'return vg * (1 - v * v);',
+  },
+  sigmoidBackward: {
+    lanes: 'a b 1 b f32x4.sub f32x4.mul f32x4.mul',
+    slope: (y) => y * (1 - y),
+    wasm: 'sigmoid_backward_f32',
+    loop: sigmoidGradF32,
+    gpujs: 'return vg * (v * (1 - v));',
+  },
   leakyReluBackward: {
+    lanes: 'a a p0 f32x4.mul b 0 f32x4.gt v128.bitselect',
     slope: (x, slope) => (x > 0 ? 1 : slope),
     wasm: 'leaky_relu_backward_f32',
     gpujs: 'if (v > 0) { return vg; } return vg * p0;',

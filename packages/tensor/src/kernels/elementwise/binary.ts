@@ -5,6 +5,7 @@ import { cPower, floorDivide, intPower, REST, remainder } from './scalars.js'
 
 export const BINARY = {
   add: {
+    lanes: 'a b f32x4.add',
     js: (a, b) => a + b,
     int32: 'js',
     bool: (a, b) => a | b,
@@ -14,6 +15,7 @@ export const BINARY = {
     gpujsBool: 'return Math.max(va, vb);',
   },
   sub: {
+    lanes: 'a b f32x4.sub',
     js: (a, b) => a - b,
     int32: 'js',
     loops: { float32: loops.subF32, float64: loops.subWide, int32: loops.subWide },
@@ -21,6 +23,7 @@ export const BINARY = {
     gpujs: 'return va - vb;',
   },
   mul: {
+    lanes: 'a b f32x4.mul',
     js: (a, b) => a * b,
     int32: (a, b) => Math.imul(a, b),
     bool: (a, b) => a & b,
@@ -29,6 +32,7 @@ export const BINARY = {
     gpujs: 'return va * vb;',
   },
   div: {
+    lanes: 'a b f32x4.div',
     js: (a, b) => a / b,
     int32: DIVIDES_REAL,
     loops: { float32: loops.divF32, float64: loops.divWide },
@@ -37,6 +41,7 @@ export const BINARY = {
   },
   /** NaN if either is NaN, and so of `minimum`. */
   maximum: {
+    lanes: 'a b f32x4.max',
     js: (a, b) => Math.max(a, b),
     int32: 'js',
     bool: (a, b) => a | b,
@@ -45,6 +50,7 @@ export const BINARY = {
     gpujs: 'return Math.max(va, vb);',
   },
   minimum: {
+    lanes: 'a b f32x4.min',
     js: (a, b) => Math.min(a, b),
     int32: 'js',
     bool: (a, b) => a & b,

@@ -50,7 +50,15 @@ export interface Functions<F> {
   readonly gpujsBool?: string
 }
 
-export interface UnaryDefinition extends Functions<Scalar1> {
+/**
+ * A cheap op of float32 as instructions on four lanes, in the order of a stack, for chains (`wasm/lanes/`): `a` and `b` are the operands (of a gradient: `a` is the
+ * gradient), `p0` and `p1` the parameters, `0` and `1` numbers in all lanes. A bool is a mask of four lanes. The instructions are those of the export.
+ */
+export interface InLanes {
+  readonly lanes?: string
+}
+
+export interface UnaryDefinition extends Functions<Scalar1>, InLanes {
   /** Loops compiled for this op alone. Default: one that calls `js`. */
   readonly loops?: { readonly [D in SimdDType]?: Row2<ArrayOf[D], ArrayOf[D]> }
   /** The export of kernels.wasm that computes float32 at every size, because no loop has its bits. */
@@ -61,16 +69,18 @@ export interface UnaryDefinition extends Functions<Scalar1> {
   readonly simd?: Exports
   /** p0 is an exponent: 2 is a product by these exports, ±0.5 are roots by loops (PyTorch's as well). */
   readonly square?: Exports
+  /** `lanes`, where p0 is 2. */
+  readonly lanesOfSquare?: string
 }
 
-export interface BinaryDefinition extends Functions<Scalar2> {
+export interface BinaryDefinition extends Functions<Scalar2>, InLanes {
   readonly loops?: { readonly [D in SimdDType]?: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]> } & { readonly bool?: BoolLoop }
   readonly wasm?: Export32
   readonly simd?: Exports
 }
 
 /** The output is bool. */
-export interface CompareDefinition {
+export interface CompareDefinition extends InLanes {
   readonly js: Scalar2
   readonly loops?: { readonly bool: BoolLoop }
   readonly simd: Exports
@@ -82,7 +92,7 @@ export interface CompareDefinition {
 type BoolLoop = Row3<Uint8Array, Uint8Array, Uint8Array>
 
 /** A gradient times the slope of an activation. Real numbers alone. */
-export interface GradDefinition {
+export interface GradDefinition extends InLanes {
   /** The slope at the activation's result (relu, tanh, sigmoid) or its argument; p0 and p1 are the activation's. */
   readonly slope: Scalar1
   /** Where the slope is 0 so is the gradient, whatever arrived (NaN, too), as PyTorch's. */

@@ -7,6 +7,7 @@ import { intPower, power, roundHalfEven } from './scalars.js'
 
 export const UNARY = {
   neg: {
+    lanes: 'a f32x4.neg',
     js: (x) => -x,
     int32: 'js',
     loops: { float32: negF32, float64: negWide, int32: negWide },
@@ -16,6 +17,7 @@ export const UNARY = {
   exp: { js: (x) => Math.exp(x), wasm: 'exp_f32', wasm64: 'exp_f64', gpujs: 'return Math.exp(v);' },
   log: { js: (x) => Math.log(x), wasm: 'log_f32', wasm64: 'log_f64', gpujs: 'return Math.log(v);' },
   sqrt: {
+    lanes: 'a f32x4.sqrt',
     js: (x) => Math.sqrt(x),
     loops: { float32: sqrtF32, float64: sqrtWide },
     simd: { float32: 'sqrt_f32', float64: 'sqrt_f64' },
@@ -26,6 +28,7 @@ export const UNARY = {
   tanh: { js: (x) => Math.tanh(x), wasm: 'tanh_f32', wasm64: 'tanh_f64', gpujs: 'return Math.tanh(v);' },
   sigmoid: { js: (x) => 1 / (1 + Math.exp(-x)), wasm: 'sigmoid_f32', wasm64: 'sigmoid_f64', gpujs: 'return 1 / (1 + Math.exp(-v));' },
   relu: {
+    lanes: 'a 0 f32x4.pmax 0 f32x4.add',
     // Of NaN and 0, Math.max gives NaN.
     js: (x) => Math.max(x, 0),
     int32: 'js',
@@ -34,6 +37,7 @@ export const UNARY = {
     gpujs: 'return Math.max(v, 0);',
   },
   abs: {
+    lanes: 'a f32x4.abs',
     js: (x) => Math.abs(x),
     int32: 'js',
     loops: { float32: absF32, float64: absWide, int32: absWide },
@@ -41,6 +45,7 @@ export const UNARY = {
     gpujs: 'return Math.abs(v);',
   },
   sign: {
+    lanes: 'a 0 f32x4.gt 1 v128.and a 0 f32x4.lt 1 v128.and f32x4.sub',
     js: (x) => (x > 0 ? 1 : x < 0 ? -1 : 0),
     int32: 'js',
     bool: 'js',
@@ -52,6 +57,7 @@ export const UNARY = {
     js: (x, exponent) => power(x, exponent),
     int32: (x, exponent) => intPower(x, exponent),
     wasm: 'pow_f32',
+    lanesOfSquare: 'a a f32x4.mul',
     square: { float32: 'mul_f32', float64: 'mul_f64' },
     // As PyTorch: a power of ±0.5 is the square root; 1 to any power, NaN as well, is 1, and -1 to an infinite one (in JavaScript neither is).
     gpujs: `if (p0 == 0.5) { return Math.sqrt(v); } if (p0 == -0.5) { return 1 / Math.sqrt(v); }
@@ -59,15 +65,23 @@ export const UNARY = {
   },
   /** Between p0 and p1 (±Infinity: no bound). */
   clamp: {
+    lanes: 'a p0 f32x4.max p1 f32x4.min',
     js: (x, low, high) => Math.min(Math.max(x, low), high),
     int32: 'js',
     simd: exportsOf('clamp'),
     gpujs: 'return Math.min(Math.max(v, p0), p1);',
   },
-  floor: { js: (x) => Math.floor(x), wasm: 'floor_f32', simd: { float64: 'floor_f64' }, gpujs: 'return Math.floor(v);' },
-  ceil: { js: (x) => Math.ceil(x), wasm: 'ceil_f32', simd: { float64: 'ceil_f64' }, gpujs: 'return Math.ceil(v);' },
+  floor: {
+    lanes: 'a f32x4.floor',
+    js: (x) => Math.floor(x),
+    wasm: 'floor_f32',
+    simd: { float64: 'floor_f64' },
+    gpujs: 'return Math.floor(v);',
+  },
+  ceil: { lanes: 'a f32x4.ceil', js: (x) => Math.ceil(x), wasm: 'ceil_f32', simd: { float64: 'ceil_f64' }, gpujs: 'return Math.ceil(v);' },
   /** To even at halves. */
   round: {
+    lanes: 'a f32x4.nearest',
     js: (x) => roundHalfEven(x),
     wasm: 'round_f32',
     simd: { float64: 'round_f64' },
@@ -81,9 +95,27 @@ export const UNARY = {
     if (v < 0) { return -r; }
     return r;`,
   },
-  trunc: { js: (x) => Math.trunc(x), wasm: 'trunc_f32', simd: { float64: 'trunc_f64' }, gpujs: 'return Math.trunc(v);' },
-  reciprocal: { js: (x) => 1 / x, wasm: 'reciprocal_f32', simd: { float64: 'reciprocal_f64' }, gpujs: 'return 1 / v;' },
-  rsqrt: { js: (x) => 1 / Math.sqrt(x), wasm: 'rsqrt_f32', simd: { float64: 'rsqrt_f64' }, gpujs: 'return 1 / Math.sqrt(v);' },
+  trunc: {
+    lanes: 'a f32x4.trunc',
+    js: (x) => Math.trunc(x),
+    wasm: 'trunc_f32',
+    simd: { float64: 'trunc_f64' },
+    gpujs: 'return Math.trunc(v);',
+  },
+  reciprocal: {
+    lanes: '1 a f32x4.div',
+    js: (x) => 1 / x,
+    wasm: 'reciprocal_f32',
+    simd: { float64: 'reciprocal_f64' },
+    gpujs: 'return 1 / v;',
+  },
+  rsqrt: {
+    lanes: '1 a f32x4.sqrt f32x4.div',
+    js: (x) => 1 / Math.sqrt(x),
+    wasm: 'rsqrt_f32',
+    simd: { float64: 'rsqrt_f64' },
+    gpujs: 'return 1 / Math.sqrt(v);',
+  },
   log1p: { js: (x) => Math.log1p(x), wasm: 'log1p_f32', gpujs: 'return Math.log1p(v);' },
   expm1: { js: (x) => Math.expm1(x), wasm: 'expm1_f32', gpujs: 'return Math.expm1(v);' },
   log2: { js: (x) => Math.log2(x), wasm: 'log2_f32', gpujs: 'return Math.log2(v);' },

@@ -12,6 +12,7 @@ import { LazyInstance } from './calls/instance.js'
 import type { KernelHeap } from './calls/memory.js'
 import type { OwnCell, OwnCells } from './calls/own.js'
 import * as convert from './convert.js'
+import { directKernels } from './direct.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
 import * as indexed from './indices/indexed.js'
@@ -61,6 +62,7 @@ export function createWasmBackend(heap: () => KernelHeap, external: External | n
     label: name,
     kernels: overJs(own),
     userKernels: hostUserKernels(),
+    direct: directKernels(instance),
     ready: () => Promise.resolve(),
     // For dense operands; strided ones may run as loops, with the same bits.
     variantOf: (op, dtype, shape) => own[op]?.[dtype]?.variant(shape.reduce((n, extent) => n * extent, 1)) ?? 'loop',

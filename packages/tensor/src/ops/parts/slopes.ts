@@ -2,6 +2,7 @@
  * Derivatives with a kernel of their own, which is faster or safer than a composition. Under createGraph they are compositions of recorded operations instead,
  * which can be differentiated again, and hold more in memory. g is the gradient of an operation's result, v its argument or its result.
  */
+import { chainsFrom, recorded, records } from '../../chains/record.js'
 import type { GradOp, GradRowsOp } from '../../kernels/table/table.js'
 import { contiguous } from '../../raw/copy.js'
 import { kernelsFor } from '../../tensor/device.js'
@@ -33,9 +34,15 @@ export function gradient(op: GradOp, g: Tensor, v: Tensor, p0: number, p1: numbe
   const dense = contiguous(v)
   const repeated = !g.isContiguous && g.strides.every((s, d) => s === 0 || g.shape[d] === 1)
   const grad = repeated ? g : contiguous(g)
-  const out = Tensor.uninitialized(v.dtype, v.shape, v.storage.memory)
   const single = v.dtype === 'float32'
-  kernelsFor(v)[op][v.dtype](grad, dense, out, single ? Math.fround(p0) : p0, single ? Math.fround(p1) : p1)
+  const first = single ? Math.fround(p0) : p0
+  const second = single ? Math.fround(p1) : p1
+  if (records && v.numel >= chainsFrom) {
+    const step = recorded('grad', op, v.dtype, v.dtype, v.shape, [grad, dense], first, second)
+    if (step !== null) return step
+  }
+  const out = Tensor.uninitialized(v.dtype, v.shape, v.storage.memory)
+  kernelsFor(v)[op][v.dtype](grad, dense, out, first, second)
   return out
 }
 

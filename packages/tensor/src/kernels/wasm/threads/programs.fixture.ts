@@ -1,6 +1,6 @@
 /** Random programs of large operations, for tests that compare what different numbers of threads compute. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fromTypedArray, memoryScope, type Tensor, zeros, zerosLike } from '../../../index.js'
+import { compile, fromTypedArray, memoryScope, type Tensor, zeros, zerosLike } from '../../../index.js'
 import { cat, conv2d, layerNorm, scaledDotProductAttention, where } from '../../../operations.js'
 import { convolutionInput, convolutionWeight } from '../../../ops/inner/windows.js'
 import { kernelsFor } from '../../../tensor/device.js'
@@ -47,7 +47,9 @@ function operation(pick: (n: number) => number): Tensor {
       return numbers(shape, pick, wide)[BINARY[pick(BINARY.length)]!](numbers(shape, pick, wide))
     case 4: {
       const x = numbers(shape, pick, wide)
-      return [() => x.add(0.3), () => x.mul_(1.5), () => x.addcmul(x, x, { value: 0.1 }), () => x.transpose(0, 2).exp()][pick(4)]!()
+      const chain = compile(() => x.mul(x).add(0.3).tanh().mul(x).sub(1))
+      const all = [() => x.add(0.3), () => x.mul_(1.5), () => x.addcmul(x, x, { value: 0.1 }), () => x.transpose(0, 2).exp(), chain]
+      return all[pick(5)]!()
     }
     case 5:
       return numbers([m, k], pick, wide).matmul(numbers([k, n], pick, wide))

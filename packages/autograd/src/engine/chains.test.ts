@@ -1,0 +1,81 @@
+/** Functions that `compile` made, next to what they were made of: values, gradients, hooks and errors have the same bits. */
+import { expect, test } from '@jest/globals'
+import { compile, randn, type Tensor } from '@postgrad/tensor'
+import { isPending, Storage, withChainsFrom } from '@postgrad/tensor/internal'
+import { grad } from '../index.js'
+import type { Program } from '../with-torch/builder.fixture.js'
+import { randomProgram } from '../with-torch/program.fixture.js'
+import { runUnseen } from '../with-torch/run.fixture.js'
+
+/** Half of the programs compute in float32, whose chains are computed in registers. */
+function programOf(seed: number): Program {
+  const program = randomProgram(seed)
+  return seed % 2 === 0 ? program : { ...program, leaves: program.leaves.map((leaf) => ({ ...leaf, dtype: 'float32' as const })) }
+}
+
+const GROUP = 100
+test.each([1, 101, 201, 301, 401])(
+  'CHAIN-1 random graphs, seeds from %d on: compiled, they have the same values, gradients, hooks and errors',
+  (first) => {
+    const wrong: string[] = []
+    for (let seed = first; seed < first + GROUP; seed++) {
+      const program = programOf(seed)
+      const expected = runUnseen(program)
+      const found = withChainsFrom(1, () => compile(runUnseen)(program))
+      try {
+        expect(found).toStrictEqual(expected)
+      } catch (error) {
+        wrong.push(`seed ${seed}: ${String(error)}`)
+      }
+    }
+    expect(wrong).toEqual([])
+  },
+)
+
+/** How many tensors of `n` elements are written. */
+function written(n: number, fn: () => void): number {
+  const { uninitialized } = Storage
+  let results = 0
+  Storage.uninitialized = (dtype, length, memory) => {
+    if (length === n) results++
+    return uninitialized.call(Storage, dtype, length, memory)
+  }
+  try {
+    fn()
+  } finally {
+    Storage.uninitialized = uninitialized
+  }
+  return results
+}
+
+const gelu = (x: Tensor) => x.mul(x).mul(x).mul(0.044715).add(x).mul(0.7978845608).tanh().add(1).mul(x).mul(0.5)
+
+test('CHAIN-6 a backward pass over a chain computes nothing but the gradients of the leaves; the forward pass keeps the polynomial', () => {
+  const [x, scale] = [randn([50, 60]).requiresGrad_(), randn([50, 60]).requiresGrad_()]
+  withChainsFrom(1, () => {
+    const forward = compile(() => gelu(x).mul(scale))
+    const made: Tensor[] = []
+    // The result, and tanh's, which the graph saved.
+    expect(written(3000, () => made.push(forward()))).toBe(2)
+    const loss = made[0]!.sum()
+    expect(written(3000, () => loss.backward())).toBe(2)
+  })
+  expect([x.grad, scale.grad].map((g) => isPending(g!))).toEqual([false, false])
+  const [a, b] = [x.detach().requiresGrad_(), scale.detach().requiresGrad_()]
+  gelu(a).mul(b).sum().backward()
+  expect(x.grad!.dataSync()).toEqual(a.grad!.dataSync())
+  expect(scale.grad!.dataSync()).toEqual(b.grad!.dataSync())
+})
+
+test('CHAIN-6 second derivatives, and a graph that is kept for several passes', () => {
+  const x = randn([500])
+  const [plain, chained] = [gelu, compile(gelu)].map((f) =>
+    withChainsFrom(1, () => {
+      const leaf = x.clone().requiresGrad_()
+      const [g] = grad(f(leaf).sum(), [leaf], { createGraph: true })
+      const second = [1, 2].map(() => grad(g!.mul(g!).sum(), [leaf], { retainGraph: true })[0]!.dataSync())
+      return [g!.dataSync(), ...second]
+    }),
+  )
+  expect(chained).toEqual(plain)
+})
