@@ -4,25 +4,34 @@
 export type Timed = (times: number) => Promise<number>
 
 const TURN_SECONDS = 0.03
-/**
- * V8 optimizes a function after some hundred calls, on a thread of its own, which may take some milliseconds; and again when it meets operands that it has not seen. The first row of a run needs
- * all of it.
- */
-const WARM_SECONDS = 0.05
+/** Of a batch of warm-up. */
+const BATCH_SECONDS = 0.01
+/** V8 optimizes a function after some hundred calls, on a thread of its own; and again when it meets operands that it has not seen. All functions of a row need some 10,000 runs for that. */
+const WARM_TIMES = 10_000
+const WARM_SECONDS = 0.4
 
 export async function minima(contestants: readonly Timed[], turns: number): Promise<number[]> {
   const times: number[] = []
-  for (const run of contestants) {
-    await run(2)
-    const cold = await run(1)
-    await run(Math.max(1, Math.floor(WARM_SECONDS / Math.max(cold, 1e-7))))
-    const few = Math.max(1, Math.floor(TURN_SECONDS / 10 / Math.max(cold, 1e-7)))
-    const one = (await run(few)) / few
-    times.push(Math.max(1, Math.floor(TURN_SECONDS / Math.max(one, 1e-7))))
-  }
+  for (const run of contestants) times.push(timesIn(TURN_SECONDS, await warmed(run)))
   const best = contestants.map(() => Number.POSITIVE_INFINITY)
   for (let turn = 0; turn < turns; turn++) {
     for (const [i, run] of contestants.entries()) best[i] = Math.min(best[i]!, ((await run(times[i]!)) / times[i]!) * 1e6)
   }
   return best
 }
+
+/** Warms a row up, and gives the seconds of one run then. */
+async function warmed(run: Timed): Promise<number> {
+  await run(2)
+  let one = await run(1)
+  for (let [runs, seconds] = [0, 0]; runs < WARM_TIMES && seconds < WARM_SECONDS; ) {
+    const times = timesIn(BATCH_SECONDS, one)
+    const took = await run(times)
+    one = took / times
+    runs += times
+    seconds += took
+  }
+  return one
+}
+
+const timesIn = (seconds: number, one: number): number => Math.max(1, Math.floor(seconds / Math.max(one, 1e-7)))
