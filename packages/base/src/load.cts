@@ -148,6 +148,7 @@ function keep(cache: string, script: import('node:vm').Script, stage: number): v
   const part = `${cache}.${crypto().randomUUID()}`
   try {
     fs.mkdirSync(path.dirname(cache), { recursive: true, mode: 0o700 })
+    removeParts(cache)
     fs.writeFileSync(part, Buffer.concat([digest(contents), contents]), { flag: 'wx', mode: 0o600 })
     fs.renameSync(part, cache)
   } catch {
@@ -158,8 +159,21 @@ function keep(cache: string, script: import('node:vm').Script, stage: number): v
   }
 }
 
+const PART_MS_MAX = 60_000
+
+/** Removes what threads left that ended while they wrote: parts that are a minute old. */
+function removeParts(cache: string): void {
+  const dir = path.dirname(cache)
+  for (const name of fs.readdirSync(dir)) {
+    if (!name.startsWith(`${path.basename(cache)}.`)) continue
+    const part = path.join(dir, name)
+    const written = fs.statSync(part, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY
+    if (written < Date.now() - PART_MS_MAX) fs.rmSync(part, { force: true })
+  }
+}
+
 /**
- * Keeps the code with the functions that this thread has called, if what is kept is without those of a worker. Of the threads that another starts, the first that comes does so. It
+ * Keeps the code with the functions that this thread has called, if the kept code lacks a worker's functions. Of the threads that another one starts, the first to come does so. It
  * takes some 15 ms, once for a version of the library and of Node.
  */
 function keepCode(): void {

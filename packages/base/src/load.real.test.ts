@@ -176,6 +176,21 @@ test('CLU-66 where the folder for kept code is a file, the library is loaded wit
   expect(printed(library('one'), WORK, [], [put])).toBe('undefined\ntrue true\ntrue true\n')
 })
 
+test('CLU-66 what a thread left that ended while it wrote is removed by the next one to write, if it is old', () => {
+  const left: string[] = []
+  const leave = (folder: string): void => {
+    const cache = cacheIn(folder)
+    writeFileSync(cache, readFileSync(cache).fill(0, 40, 60))
+    for (const name of ['old', 'new']) writeFileSync(`${cache}.${name}`, '')
+    utimesSync(`${cache}.old`, 0, 0)
+  }
+  const look = (folder: string): void => {
+    for (const name of readdirSync(join(folder, 'compiled'))) left.push(name.replace(/^postgrad-[^.]*/, 'cache'))
+  }
+  printed(library('one'), WORK, [], [() => {}, leave, look])
+  expect(left.sort()).toEqual(['cache', 'cache.new'])
+})
+
 /** Prints what large objects take in V8's heap of a thread, in MB: a string of the library's length is one. */
 const LARGE = `
 const { Worker, isMainThread } = require('node:worker_threads')

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
-import { withScope } from '@postgrad/base/internal'
+import { trace, withScope } from '@postgrad/base/internal'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { CPU } from '@postgrad/tensor/internal'
 import * as F from '../index.js'
@@ -396,6 +396,41 @@ describe('order', () => {
     expect(order).toEqual(['w', 'h'])
     expect((gradientEdge(x)!.node as AccumulateGrad).sequenceNr).toBe(HIGHEST_PRIORITY)
     expect(gradientEdge(x)!.node).toBe(gradientEdge(x)!.node)
+  })
+
+  test('leaves take their gradients in the order in which these are complete, whatever hooks and trace readers there are', () => {
+    const order: string[] = []
+    const named = (name: string): Tensor => {
+      const x = tensor(1, { requiresGrad: true })
+      x.registerPostAccumulateGradHook(() => void order.push(name))
+      return x
+    }
+    const [a, b] = [named('a'), named('b')]
+    const pass = (): string[] => {
+      order.length = 0
+      F.backward(a!.mul(b!).add(a!.mul(2)))
+      return [...order]
+    }
+    const plain = pass()
+    const stop = trace(null, { now: () => 0, onBug: (error: unknown) => void order.push(String(error)) }, () => {})
+    const traced = pass()
+    stop()
+    a!.registerHook((g) => after(order.push(`hook of a, b ${b!.grad}`), g))
+    b!.grad = null
+    expect([plain, traced, pass()]).toEqual([
+      ['a', 'b'],
+      ['a', 'b'],
+      ['hook of a, b null', 'a', 'b'],
+    ])
+  })
+
+  test('a leaf keeps its gradient as it was where the hook of one before it throws', () => {
+    const [a, b] = [tensor(1, { requiresGrad: true }), tensor(1, { requiresGrad: true })]
+    a.registerHook(() => {
+      throw new Error('no')
+    })
+    expect(() => F.backward(a.mul(b))).toThrow('no')
+    expect([a.grad, b.grad]).toEqual([null, null])
   })
 })
 

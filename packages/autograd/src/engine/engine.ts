@@ -87,17 +87,6 @@ export class Engine {
     if (left === 0) assert.fail(`${node.name} received more gradients than there are edges into it`)
     task.dependencies.set(node, left - 1)
     const held = task.notReady === null ? undefined : task.notReady.get(node)
-    if (
-      left === 1 &&
-      held === undefined &&
-      task.leavesAtOnce &&
-      node instanceof AccumulateGrad &&
-      node.hooks === null &&
-      tracing === null
-    ) {
-      arriveAtLeaf(task, node, grad, exclusive)
-      return
-    }
     const buffer = held ?? new InputBuffer(node.inputMeta.length)
     const order = task.orders === null ? undefined : task.orders.get(node)?.[edge.inputNr]
     if (order !== undefined) {
@@ -148,7 +137,7 @@ export class Engine {
   backward(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined, options: BackwardPassOptions<Tensor>): void {
     const { createGraph = false, retainGraph = createGraph, inputs } = options
     const queue = new HeapReadyQueue()
-    const task = new GraphTask({ keepGraph: retainGraph, createGraph, sink: dotGradSink, queue, leavesAtOnce: true })
+    const task = new GraphTask({ keepGraph: retainGraph, createGraph, sink: dotGradSink, queue })
     const root = graphRoot(roots, grads)
     this.computeDependencies(task, [root])
     if (inputs !== undefined) task.needed = leadingTo(root, new Set(inputs.map((input) => rootEdge(input).node)))
@@ -173,18 +162,6 @@ export class Engine {
 
 function gradOfLeaf(node: Node): Tensor | null {
   return node instanceof AccumulateGrad ? node.variable.grad : null
-}
-
-/** A gradient, or none, has come to a leaf without hooks of its node. */
-function arriveAtLeaf(task: GraphTask, leaf: AccumulateGrad, grad: Tensor | null, exclusive: boolean): void {
-  if (task.captures !== null) return
-  accumulate(task, leaf, grad, exclusive)
-  leaf.runLeafHooks(task, grad)
-}
-
-/** A leaf that requires no grad any more is left alone, as in PyTorch. */
-function accumulate({ sink }: GraphTask, { variable }: AccumulateGrad, grad: Tensor | null, exclusive: boolean): void {
-  if (grad !== null && requiresGradStill(variable)) sink.accumulate(variable, grad, exclusive)
 }
 
 /** @throws LEAF_MODIFIED */
@@ -234,12 +211,10 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (node instanceof AccumulateGrad) {
     const grad = grads[0] ?? null
-    if (hooks === null) {
-      arriveAtLeaf(task, node, grad, inputs.owns(0))
-      return
-    }
-    if (task.captures === null) accumulate(task, node, grad, false)
-    hooks.runAfter([], grads, nobodys, nobodys)
+    // A leaf that requires no grad any more is left alone, as in PyTorch.
+    if (grad !== null && task.captures === null && requiresGradStill(node.variable))
+      task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
+    if (hooks !== null) hooks.runAfter([], grads, nobodys, nobodys)
     if (task.captures === null) node.runLeafHooks(task, grad)
     return
   }

@@ -32,8 +32,6 @@ export interface GraphTaskOptions {
   readonly sink: GradSink
   /** Where nodes go that are ready. */
   readonly queue: ReadyQueue
-  /** A leaf takes a gradient that is complete when it arrives, not in a task of its own; default false. For a pass that runs to its end at once, which runs leaves before all others anyway. */
-  readonly leavesAtOnce?: boolean
 }
 
 /** A node's rest for a later pass (`backward-parts.ts`): the gradients that arrived at it, or, if it computes all at once, those it computed. */
@@ -56,7 +54,6 @@ export class GraphTask implements PassView {
   readonly heldBack: HeldBack
   readonly sink: GradSink
   readonly queue: ReadyQueue
-  readonly leavesAtOnce: boolean
   /** Edges into a node over which nothing has come yet. Every node of the pass has an entry, 0 once it is ready or was a root. */
   readonly dependencies = new Map<Node, number>()
   /** Nodes that have received some of their gradients. Null: there was none yet, as in a chain. */
@@ -78,15 +75,13 @@ export class GraphTask implements PassView {
   captures: ReadonlyMap<Node, readonly Capture[]> | null = null
   readonly captured: (Tensor | null)[] = []
 
-  constructor(options: GraphTaskOptions) {
-    const { keepGraph, createGraph = false, ordered = false, heldBack = new HeldBack(), sink, queue, leavesAtOnce = false } = options
+  constructor({ keepGraph, createGraph = false, ordered = false, heldBack = new HeldBack(), sink, queue }: GraphTaskOptions) {
     this.keepGraph = keepGraph
     this.createGraph = createGraph
     this.ordered = ordered
     this.heldBack = heldBack
     this.sink = sink
     this.queue = queue
-    this.leavesAtOnce = leavesAtOnce
   }
 
   /**

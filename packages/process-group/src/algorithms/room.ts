@@ -8,7 +8,7 @@ import { wrote } from '@postgrad/tensor/internal'
 import { run } from './combine.js'
 import { flat, write } from './parts.js'
 
-/** Dense, of one dimension, for all elements of `out`; it may be one of those that `came` from other ranks, which are read before they are written. `settle` follows. */
+/** Dense, of one dimension, for all elements of `out`. It may be one of the tensors that `came` from other ranks: a reduction reads them before it writes. `settle` follows. */
 export function roomFor(out: Tensor, came: readonly Tensor[]): Tensor {
   const { storage, dtype, isContiguous, numel } = out
   if (!isContiguous) return flat(out)

@@ -38,8 +38,8 @@ export interface ReduceLimits {
 }
 
 /**
- * Measured on two cores (`npm run bench -- --only allReduce`). Within a process messages carry no bytes, and the others take the root's block over: so a root computes once what in one step each
- * computes, and nothing is copied. From 64 KiB on that saves more than the second step costs, and CPU time at any number of cores. Between processes each message
+ * Measured on two cores (`npm run bench -- --only allReduce`). Within a process messages carry no bytes, and the others take the root's block over. With a root one rank computes, in one step all do; and
+ * nothing is copied. From 64 KiB on that saves more than the second step costs, and CPU time at any number of cores. Between processes each message
  * wakes one of them, so a root is better up to some MiB, and small pieces cost more than they save while there are more ranks than cores.
  */
 export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 16, rootBytes: 2 ** 23, pieceBytes: 2 ** 24 }

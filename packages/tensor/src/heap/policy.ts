@@ -1,6 +1,6 @@
 /**
  * Chooses which storage lies in the heap. Users do not see it, and no bit of a result depends on it. Small storages are managed. Larger ones
- * take a warm block while the thread's heap, which the first of them makes, has room under its limit. Finalizers run only between macrotasks, after a full collection,
+ * take a warm block while the thread's heap has room under its limit; the first of them makes the heap. Finalizers run only between macrotasks, after a full collection,
  * so this file does not wait for them: one turn of the event loop takes a limited amount, then managed memory, and a collection is requested,
  * between turns, if much more is held than was since the last. Memory given back by hand requests none.
  */
@@ -10,8 +10,8 @@ import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
 import { currentHeap, threadHeap, threadHeapOrNull } from './thread-heap.js'
 
 /**
- * Measured: a fresh array of 8 KiB costs about 2 µs with its page faults, a warm block with view and finalizer 0.6; a part of a slab (`values/dtype.ts`), which smaller arrays are, 0.1 to 0.3, and its
- * copy into the kernels' scratch 0.2.
+ * Measured: a fresh array of 8 KiB costs about 2 µs with its page faults, a warm block with view and finalizer 0.6. Smaller arrays are parts of slabs (`values/dtype.ts`): 0.1 to
+ * 0.3, and 0.2 to copy one into the kernels' scratch.
  */
 export const HEAP_BYTES_MIN = 8 * 1024
 /** Taken within one turn of the event loop and not given back: beyond it storage is managed until the turn ends. */

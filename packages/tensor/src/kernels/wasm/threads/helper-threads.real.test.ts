@@ -53,7 +53,7 @@ test('helpers take part in all kernels that are shared', async () => {
   const geometry = { n: 4, c: 16, o: 16, h: 127, w: 127, kh: 3, kw: 3, oh: 64, ow: 64, ...strides }
   const works: Readonly<Record<string, () => unknown>> = {
     'attention of a head': () => scaledDotProductAttention(queries, many, many),
-    'attention of a head, causal': () => scaledDotProductAttention(queries, many, many, { isCausal: true }),
+    'attention of a head, causal': () => scaledDotProductAttention(many, many, many, { isCausal: true }),
     attentionBackward: () => {
       const [dq, dk, dv] = [zerosLike(heads), zerosLike(heads), zerosLike(heads)]
       ;(attentionBackward.float32 as AttentionBackward)(heads, heads, heads, heads, null, dq, dk, dv, 0.1, true)

@@ -124,6 +124,7 @@ export class HelperThreads {
         this.#spawn(i)
       } catch (error) {
         this.#wanted = this.#count = i
+        this.#lost = Math.min(this.#lost, i)
         this.#grant(i - this.#lost)
         warn(error)
       }
