@@ -59,7 +59,11 @@ const places = (lazy: LazyInstance, op: Place, dtype: 'float32' | 'float64' | 'i
   const [alongRows, extremesOf] = [`${op}_rows_${suffix}`, `${op === 'argmax' ? 'amax' : 'amin'}_rows_${suffix}`] as const
   const downColumns = suffix === 'f64' ? null : (`${op}_columns_${suffix}` as const)
   return (x, out, outer, k, inner) => {
-    if (outer * k * inner < SIMD_FROM || k === 1 || (inner > 1 && downColumns === null)) {
+    if (k === 1) {
+      out.storage.host!.fill(0, out.offset, out.offset + outer * inner)
+      return
+    }
+    if (outer * k * inner < SIMD_FROM || (inner > 1 && downColumns === null)) {
       loop(x, out, outer, k, inner)
       return
     }
