@@ -31,7 +31,7 @@ const CUBIC: f32 = 0.044715
   return op == Forward.exp || op == Forward.sigmoid || op == Forward.silu
 }
 
-/** `modest`: |x| is at most 87, of an exponential. */
+/** `modest`, for functions of one exponential: the caller has seen that |x| is at most 87 in all lanes. */
 @inline function forward(op: Forward, modest: bool, x: v128, p0: v128, p1: v128): v128 {
   if (op == Forward.exp) return expOf4(x, modest)
   if (op == Forward.log) return log4(x)

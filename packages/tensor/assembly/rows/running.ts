@@ -85,7 +85,7 @@ const enum Backward { prod_backward_rows, cumprod_backward_rows }
   }
 }
 
-/** From the right: what a factor's result is multiplied with, of what the one after it left. */
+/** The gradient of factor i is the product to its left times this number. `p`: g times the factors to the right; or, of running products, the sum over j > i, to which this adds j = i. */
 @inline function fromRight(runs: bool, p: f64, g: usize): f64 {
   return runs ? <f64>f32.load(g) + p : p
 }

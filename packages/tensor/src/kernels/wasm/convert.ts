@@ -12,7 +12,7 @@ import { type LazyInstance, SIMD_FROM, type WasmInstance } from './calls/instanc
 import { by, bySize, loopsOf, type OwnCells, type Rule } from './calls/own.js'
 import { workedElements } from './calls/pause.js'
 import { Staged } from './calls/staged.js'
-import { moveStrided, SCRATCH_MAX, SLICE } from './calls/strided.js'
+import { moveStrided, SLICE, scratchMax } from './calls/strided.js'
 
 type Convert = (n: number, x: number, out: number) => void
 type Bits = 8 | 32 | 64
@@ -96,8 +96,9 @@ function inParts(
   run: (instance: WasmInstance, first: number, n: number, from: number, to: number) => void,
 ): boolean {
   const plane = rows * columns
-  if (out.numel < SIMD_FROM || 2 * plane * BYTES_PER_ELEMENT[x.dtype] > SCRATCH_MAX) return false
+  if (out.numel < SIMD_FROM) return false
   const instance = lazy.get()
+  if (2 * plane * BYTES_PER_ELEMENT[x.dtype] > scratchMax(instance)) return false
   const [xs, outs] = [new Staged(instance, x, plane), new Staged(instance, out, plane)]
   Staged.begin(instance, [xs, outs])
   const part = Math.max(1, Math.floor(SLICE / columns))

@@ -47,7 +47,7 @@ interface Subscripts {
   readonly output: readonly string[]
 }
 
-/** By equation: what it says for operands of so many dimensions, the last time. A program has few equations; reading one takes as long as a small product. */
+/** The letters of each equation, for operands of as many dimensions as its last ones had. A program has few; reading one takes as long as a small product. */
 const read = new Map<string, Subscripts>()
 const READ_MAX = 1000
 

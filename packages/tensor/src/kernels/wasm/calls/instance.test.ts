@@ -1,9 +1,13 @@
 /** The instance on the heap: made when first needed, its allocator, and operands inside and outside of it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
+import { Heap } from '../../../heap/heap.js'
+import { RESERVED_BYTES_MIN } from '../../../heap/shared-memory.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import type { Exports } from '../../elementwise/definition.js'
 import { ROWS } from '../../elementwise/rows.js'
+import { operandOf } from '../../suite/layouts.suite.js'
+import type { Binary, Copy, Indexed, Rows } from '../../table/operands.js'
 import { createWasmBackend } from '../backend.js'
 import { align, LazyInstance, WasmInstance } from './instance.js'
 
@@ -83,4 +87,34 @@ test('chosen by size alone, and named', () => {
   expect(backend.variantOf('eq', 'int32', [1000])).toBe('simd')
   expect(backend.variantOf('eq', 'bool', [1000])).toBe('loop')
   expect(backend.variantOf('copy', 'bool', [1000])).toBe('loop (simd for conversions, strides and within the heap)')
+})
+
+test('a small heap that tensors fill: operands elsewhere whose copies would not fit are walked', () => {
+  const heap = Heap.create({ reservedBytes: RESERVED_BYTES_MIN, limitBytes: RESERVED_BYTES_MIN })
+  expect(heap.allocate(40_000_000)).not.toBeNull()
+  const { copy, indexSelect, flip, add } = createWasmBackend(() => heap).kernels
+  const n = 10_000_000
+  const x = Float32Array.from({ length: n }, (_, i) => i)
+  const out = new Float32Array(n)
+  const whole = operandOf(x, 0, [n])
+  ;(copy.float32 as Copy)(operandOf(x, 7, [n], [0]), operandOf(out, 0, [n]))
+  expect([out[0], out[n - 1]]).toEqual([7, 7])
+  ;(add.float32 as Binary)(operandOf(x, 0, [2, n / 2]), operandOf(x, 1, [2, n / 2], [n / 2, 0]), operandOf(out, 0, [2, n / 2]))
+  expect([out[5], out[n - 1]]).toEqual([6, n + n / 2])
+  ;(indexSelect.float32 as Indexed)(
+    whole,
+    operandOf(
+      Int32Array.from({ length: n }, (_, i) => n - 1 - i),
+      0,
+      [n],
+    ),
+    operandOf(out, 0, [n]),
+    1,
+    n,
+    n,
+    1,
+  )
+  expect([out[0], out[n - 1]]).toEqual([n - 1, 0])
+  ;(flip.float32 as Rows)(whole, operandOf(out, 0, [n]), 1, n, 1)
+  expect([out[0], out[n - 1]]).toEqual([n - 1, 0])
 })

@@ -21,6 +21,8 @@ declare module './instance.js' {
 
 /** Scratch for the operands of one call; what needs more is walked. */
 export const SCRATCH_MAX = 2 ** 26
+/** Of the heap, for the same: tensors have the rest. */
+const SCRATCH_SHARE = 1 / 4
 /** Elements of one call of a kernel, so that it ends within the time between two pauses; a multiple of 8. */
 export const SLICE = 131_072
 /** The work of an element, in multiplications, for the question whether threads share a call; elements of a unit. */
@@ -76,7 +78,7 @@ export function runStrided(
     sizes.push(host.BYTES_PER_ELEMENT)
     bytes += align((span + (gather ? n : 0)) * sizes[k]!) + 16
   }
-  if (bytes > SCRATCH_MAX) return false
+  if (bytes > scratchMax(instance)) return false
 
   instance.begin(bytes)
   const rowBytes: number[] = []
@@ -161,6 +163,11 @@ export function unstage(instance: WasmInstance, n: number, from: number, { stora
   copyRun(n, memory, from / memory.BYTES_PER_ELEMENT, storage.host!, offset + to)
 }
 
+/** Bytes of scratch that the operands of one call may take. */
+export function scratchMax(instance: WasmInstance): number {
+  return Math.min(SCRATCH_MAX, instance.u8.length * SCRATCH_SHARE)
+}
+
 /** out = x by bits, any strides on both sides. Returns false as `runStrided`. */
 export function moveStrided(instance: WasmInstance, x: Operand, out: Operand): boolean {
   const { dims, strides } = collapse(out.shape, [x, out])
@@ -175,7 +182,7 @@ export function moveStrided(instance: WasmInstance, x: Operand, out: Operand): b
   if (stagedOut && !isContiguous(dims, outStrides)) return false
   if (from < 0 && span > SPAN_FACTOR_MAX * n) return false
   const bytes = align(from < 0 ? span * size : 0) + align(stagedOut ? n * size : 0)
-  if (bytes > SCRATCH_MAX) return false
+  if (bytes > scratchMax(instance)) return false
   instance.begin(bytes)
   if (from < 0) {
     from = instance.take(span * size)

@@ -9,7 +9,7 @@ import { align, type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls
 import { by, bySize, loopsOf, type OwnCells } from '../calls/own.js'
 import { workedElements } from '../calls/pause.js'
 import { Staged } from '../calls/staged.js'
-import { SCRATCH_MAX, SLICE, SPAN_FACTOR_MAX, stage, unstage } from '../calls/strided.js'
+import { SLICE, SPAN_FACTOR_MAX, scratchMax, stage, unstage } from '../calls/strided.js'
 
 type Kernel = (outer: number, rows: number, n: number, inner: number, x: number, index: number, out: number) => void
 type IndexExport = `${'index_select' | 'gather' | 'scatter'}_${8 | 32 | 64}` | `${'index_add' | 'scatter_add'}_${'f32' | 'f64' | 'i32'}`
@@ -35,7 +35,7 @@ const indexed = (lazy: LazyInstance, op: IndexOp, name: IndexExport, loop: Index
     let outAt = instance.direct(out.storage.host!, out.offset)
     const isInside = outAt >= 0
     const bytes = bytesOf(x, xAt) + bytesOf(index, indexAt) + bytesOf(out, outAt)
-    if (bytes > SCRATCH_MAX || bytes > SPAN_FACTOR_MAX * outer * each * size) {
+    if (bytes > scratchMax(instance) || bytes > SPAN_FACTOR_MAX * outer * each * size) {
       loop(x, index, out, outer, rows, n, inner)
       return
     }

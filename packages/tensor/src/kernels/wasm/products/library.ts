@@ -6,6 +6,7 @@
  *     input     columns of the tap += weight of the tap ᵀ [K, o] · grad [o, block], then col2im           of each group
  *     weight    weight of the tap ᵀ [K, o] += columns of the tap [K, block] · gradᵀ [block, o]
  */
+import assert from 'node:assert'
 import type { ConvGeometry } from '../../table/neural.js'
 import type { ExternalProduct, Matrix } from '../calls/external.js'
 import type { WasmInstance, Window } from '../calls/instance.js'
@@ -36,14 +37,25 @@ interface Form {
   readonly rows: number
 }
 
+/** By taps, unless the blocks' further rows make these columns more than those of the whole window: taps that lie farther apart than a block has rows. */
 function formOf(g: ConvGeometry): Form {
+  if (g.strideH === 1 && (g.c / g.groups) * g.kw >= TAP_MIN) {
+    const byTaps = cut(g, g.kh)
+    if (Math.ceil(g.oh / byTaps.rows) * g.dilH <= g.oh) return byTaps
+  }
+  return cut(g, 1)
+}
+
+function cut(g: ConvGeometry, taps: number): Form {
   const [cg, og] = [g.c / g.groups, g.o / g.groups]
-  const taps = g.strideH === 1 && cg * g.kw >= TAP_MIN ? g.kh : 1
   const high = g.kh / taps
   const k = cg * high * g.kw
-  const small = Math.floor(SMALL_PRODUCT / (k * og * g.ow))
-  const fitting = Math.floor(COLUMNS / (k * g.ow))
-  return { cg, og, taps, high, k, more: (taps - 1) * g.dilH, rows: equalRows(g.oh, small === 0 ? fitting : Math.min(small, fitting)) }
+  const more = (taps - 1) * g.dilH
+  const row = k * g.ow
+  // With the further rows, the columns may be twice as many.
+  const fitting = Math.min(Math.floor(COLUMNS / row), Math.floor((2 * COLUMNS) / row) - more)
+  const small = Math.floor(SMALL_PRODUCT / (row * og))
+  return { cg, og, taps, high, k, more, rows: equalRows(g.oh, small === 0 ? fitting : Math.min(small, fitting)) }
 }
 
 /** Whether the library's calls would be large enough. */
@@ -110,9 +122,13 @@ export function byLibrary(
         for (let t = 0; t < taps; t++) {
           const columns = matrix(colAt + t * g.dilH * g.ow * bytes, width, 1)
           const w = (isWeight ? tapsAt : tapsOf) + (t * tapSize + group * og * k) * bytes
-          if (role === 'forward') library(bytes, og, block, k, matrix(w, k, 1), columns, y, plane * bytes, t > 0)
-          else if (role === 'input') library(bytes, k, block, og, matrix(w, 1, k), matrix(y, plane, 1), columns.pointer, columns.row, t > 0)
-          else library(bytes, k, og, block, columns, matrix(turned, og, 1), w, og * bytes, n > 0 || oy0 > 0)
+          const isComputed =
+            role === 'forward'
+              ? library(bytes, og, block, k, matrix(w, k, 1), columns, y, plane * bytes, t > 0)
+              : role === 'input'
+                ? library(bytes, k, block, og, matrix(w, 1, k), matrix(y, plane, 1), columns.pointer, columns.row, t > 0)
+                : library(bytes, k, og, block, columns, matrix(turned, og, 1), w, og * bytes, n > 0 || oy0 > 0)
+          assert(isComputed, 'a library refused a product of dense rows')
         }
         if (role === 'input') col2im(cg, ...window, oy0, oy1 + more, g.ow, x, colAt)
         worked(k * width * WORK_PER_COLUMN_ELEMENT)

@@ -1,6 +1,8 @@
 /** Rule SUM of KERNELS.md for running sums and products, and for the derivatives of products: the kernels have the bits of the loops. */
 import { expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { Heap } from '../../../heap/heap.js'
+import { RESERVED_BYTES_MIN } from '../../../heap/shared-memory.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import { jsKernels } from '../../js/backend.js'
 import { operandOf } from '../../suite/layouts.suite.js'
@@ -75,3 +77,26 @@ test.each(SHAPES)(
     }
   },
 )
+
+test('SUM running sums and products of fibres that are larger than the whole heap, and their derivatives', () => {
+  const small = createWasmBackend(() => Heap.create({ reservedBytes: RESERVED_BYTES_MIN })).kernels
+  const k = 9_000_000
+  const ones = new Float32Array(2 * k).fill(1)
+  for (const inner of [1, 2]) {
+    const shape = [1, k, inner]
+    const x = operandOf(ones, 0, shape)
+    for (const op of ['cumsum', 'cumprod', 'reverseCumsum'] as const) {
+      const out = new Float32Array(inner * k)
+      ;(small[op].float32 as Rows)(x, operandOf(out, 0, shape), 1, k, inner)
+      const last = op === 'cumsum' ? k : 1
+      const first = op === 'reverseCumsum' ? k : 1
+      expect([op, out[0], out[out.length - 1]]).toEqual([op, first, last])
+    }
+    for (const op of ['prodBackward', 'cumprodBackward'] as const) {
+      const out = new Float32Array(inner * k)
+      const g = operandOf(ones, 0, op === 'prodBackward' ? [1, inner] : shape)
+      ;(small[op].float32 as GradRows)(g, x, operandOf(out, 0, shape), 1, k, inner)
+      expect([op, out[0], out[out.length - 1]]).toEqual([op, op === 'prodBackward' ? 1 : k, 1])
+    }
+  }
+})

@@ -1,6 +1,6 @@
 /**
  * Running sums and products of the wasm backend and the derivatives of products, for float32 [outer, k, inner]: each has two forms with the same bits,
- * kernels.wasm and the js backend's loop, which runs for few elements. `rows.ts` has sums and products.
+ * kernels.wasm and the js backend's loop, which runs for few elements and for very long fibres, of which kernels.wasm would need a copy. `rows.ts` has sums and products.
  */
 import type { GradRows, Operand, Rows } from '../../table/operands.js'
 import { type LazyInstance, SIMD_FROM } from '../calls/instance.js'
@@ -22,12 +22,14 @@ declare module '../calls/instance.js' {
 
 /** Elements from which on a scan's call costs less than it saves (measured: of one row both take 1.5 µs at 1000, of ten rows at 100 each). */
 const SCAN_FROM = 2048
+/** Elements of a row up to which kernels.wasm has the derivatives: its scratch is 8 bytes for each, and this many take about 2 ms. */
+const DERIVED_MAX = 2 ** 20
 
 const scan = (lazy: LazyInstance, op: 'cumsum' | 'cumprod' | 'reverseCumsum', name: Scan): Rows => {
   const loop = loopsOf(op).float32 as Rows
   return (x, out, outer, k, inner) => {
-    if (outer * k * inner < SCAN_FROM) loop(x, out, outer, k, inner)
-    else if (inner === 1 && k > SLICE) longRows(lazy, name, x, out, outer, k)
+    if (outer * k * inner < SCAN_FROM || (inner > 1 && k > SLICE)) loop(x, out, outer, k, inner)
+    else if (k > SLICE) longRows(lazy, name, x, out, outer, k)
     else runFibres(lazy, [x, out], [outer, k, inner], ({ kernels }, rows, at) => kernels[`${name}_rows_f32`](rows, k, at[0]!, at[1]!))
   }
 }
@@ -56,12 +58,12 @@ function rowOf(x: Operand, o: number, k: number): Operand {
   return { storage: x.storage, offset: x.offset + o * k, shape: [k], strides: [1], numel: k, dtype: x.dtype, isContiguous: true }
 }
 
-/** Along rows, in kernels.wasm; down columns, and for few elements, by the loop, with the same bits. */
+/** Along rows, in kernels.wasm; down columns, for few elements and for very long rows, by the loop, with the same bits. */
 const productBackward = (lazy: LazyInstance, op: 'prodBackward' | 'cumprodBackward'): GradRows => {
   const loop = loopsOf(op).float32 as GradRows
   const name = op === 'prodBackward' ? 'prod_backward_rows_f32' : 'cumprod_backward_rows_f32'
   return (g, x, out, outer, k, inner) => {
-    if (inner > 1 || outer * k < SIMD_FROM) {
+    if (inner > 1 || outer * k < SIMD_FROM || k > DERIVED_MAX) {
       loop(g, x, out, outer, k, inner)
       return
     }
