@@ -37,6 +37,7 @@ test.each([
         const here = step(remote, leaves[1]!)
         await distAutograd.backward(context, [here.sum()])
         const found = await distAutograd.getGradients(context)
+        expect([...found.values()].some(isPending)).toBe(false)
         return leaves.map((leaf) => Buffer.from(found.get(leaf)!.dataSync().buffer).toString('latin1'))
       })
       const bits = grads.join('|')

@@ -25,5 +25,6 @@ export function compile<F extends (...args: never[]) => unknown>(fn: F): F {
     else settleAll([...storagesIn(result)].flatMap((storage) => stepOf(storage) ?? []))
     return result
   }
-  return Object.defineProperty(compiled, 'name', { value: fn.name }) as unknown as F
+  Object.defineProperties(compiled, { name: { value: fn.name }, length: { value: fn.length } })
+  return Object.assign(compiled, fn) as unknown as F
 }

@@ -70,7 +70,7 @@ function isRunOn(
 ): boolean {
   const units = unitsOf(program, direct)
   const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
-  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : LONG_BLOCK
+  const elements = isShared ? program.n : units.length > 1 || direct === null || repeatedOf(program) > REPEATED_MAX ? BLOCK : LONG_BLOCK
   const scratch = new Scratch(program, elements, direct !== null)
   try {
     const block = isShared ? elements : blockOf(program, elements)
@@ -280,6 +280,8 @@ const SCALAR: readonly number[] = []
 const DENSE: readonly number[] = [1]
 /** A view costs as much as copying so many elements. */
 const FEW = 64
+/** So many long blocks of scratch stay in the second-level cache. */
+const REPEATED_MAX = 4
 /** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
 const IN_OBJECT_MAX = 64
 
@@ -309,6 +311,11 @@ function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit
     for (const [k, at] of operands.entries()) if (sources[at]?.period === 1 && !TAKES_SINGLE[form][k]) found.add(at)
   }
   return found
+}
+
+/** How many sources are repeated, and so laid out in scratch. */
+function repeatedOf({ n, sources }: ChainProgram): number {
+  return sources.filter(({ period }) => period > 1 && period < n).length
 }
 
 /** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
