@@ -18,7 +18,7 @@ export let records = false
 let depth = 0
 
 /** From so many elements of the result on an operation is recorded: its caller asks. Below, a chain saves less than it costs to record. */
-export let chainsFrom = 32_768
+export let chainsFrom = 131_072
 /** Runs `fn`, which is synchronous, with chains of as few elements as that: for tests with small tensors. */
 export function withChainsFrom<T>(elements: number, fn: () => T): T {
   const before = chainsFrom

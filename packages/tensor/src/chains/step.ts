@@ -52,6 +52,8 @@ export const STEPS_MAX = 64
 const STREAMS_MAX = 16
 /** How often a step is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
 const TIMES_MAX = 2
+/** So many cheap steps one after the other take about as long as to write a result and to read it. */
+const COST_MAX = 8
 
 export class Step implements Pending {
   readonly form: Form
@@ -212,7 +214,7 @@ function dense(storage: Storage): Operand {
   return { storage, offset: 0, shape: [length], strides: [1], dtype, numel: length, isContiguous: true }
 }
 
-/** The steps whose results are written: those that were asked for, those that the backward pass had better read, and those that were computed too often. */
+/** The steps whose results are written: those that were asked for, those that the backward pass had better read, and some of those that were computed too often. */
 function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
   const { order, steps } = chain
   const reads = new Int32Array(order.length)
@@ -224,12 +226,21 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
       if (order[i]!.times < TIMES_MAX) isNewlyRead[at] = 1
     }
   }
+  // What it would cost to compute each of them again, from what is written.
+  const costs = new Int32Array(order.length)
   return order.filter((step, i) => {
-    if (wanted.includes(step) || step.isWorthKeeping) return true
-    if (step.times < TIMES_MAX) return false
-    const isKept = step.storage?.isKept === true
-    return isKept || (isNewlyRead[i] === 1 && (step.storage !== null || step.users > reads[i]!))
+    const most = steps[i]!.operands.reduce((cost, at) => Math.max(cost, at < 0 ? 0 : costs[at]!), 0)
+    const cost = most + (isCostly(step) ? COST_MAX : 1)
+    const isAsked = wanted.includes(step) || step.isWorthKeeping
+    if (isAsked || (cost >= COST_MAX && step.times >= TIMES_MAX && isAwaited(step, isNewlyRead[i] === 1, reads[i]!))) return true
+    costs[i] = cost
+    return false
   })
+}
+
+/** Whether further passes may need it: `reads` of its users are steps of this pass. */
+function isAwaited({ storage, users }: Step, isNewlyRead: boolean, reads: number): boolean {
+  return storage?.isKept === true || (isNewlyRead && (storage !== null || users > reads))
 }
 
 /** Computes the elements of these steps, of one size and one device, in one pass. */

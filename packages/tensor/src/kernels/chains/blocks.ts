@@ -70,7 +70,7 @@ function isRunOn(
 ): boolean {
   const units = unitsOf(program, direct)
   const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
-  const elements = isShared ? program.n : units.length > 1 || direct === null || repeatedOf(program) > REPEATED_MAX ? BLOCK : LONG_BLOCK
+  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : longBlockOf(program)
   const scratch = new Scratch(program, elements, direct !== null)
   try {
     const block = isShared ? elements : blockOf(program, elements)
@@ -280,8 +280,8 @@ const SCALAR: readonly number[] = []
 const DENSE: readonly number[] = [1]
 /** A view costs as much as copying so many elements. */
 const FEW = 64
-/** So many long blocks of scratch stay in the second-level cache. */
-const REPEATED_MAX = 4
+/** So many elements of scratch stay in the second-level cache. */
+const SCRATCH_ELEMENTS = 8 * LONG_BLOCK
 /** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
 const IN_OBJECT_MAX = 64
 
@@ -313,9 +313,10 @@ function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit
   return found
 }
 
-/** How many sources are repeated, and so laid out in scratch. */
-function repeatedOf({ n, sources }: ChainProgram): number {
-  return sources.filter(({ period }) => period > 1 && period < n).length
+/** Sources that are repeated are laid out in scratch: of many, the blocks are shorter. */
+function longBlockOf({ n, sources }: ChainProgram): number {
+  const repeated = sources.filter(({ period }) => period > 1 && period < n).length
+  return Math.min(LONG_BLOCK, Math.max(BLOCK, Math.floor(SCRATCH_ELEMENTS / Math.max(1, repeated))))
 }
 
 /** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
