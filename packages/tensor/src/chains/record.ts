@@ -17,7 +17,7 @@ export let records = false
 /** How many compiled functions are running. */
 let depth = 0
 
-/** From so many elements of the result on an operation is recorded: its caller asks. Below, a chain saves less than it costs to record. */
+/** From so many elements of the result on an operation is recorded: its caller asks. Measured: a chain of three costs as much as its operations there. */
 export let chainsFrom = 131_072
 /** Runs `fn`, which is synchronous, with chains of as few elements as that: for tests with small tensors. */
 export function withChainsFrom<T>(elements: number, fn: () => T): T {
@@ -117,7 +117,7 @@ export function recorded(
   const device = computing(CPU)
   if (isUnsupported(device.implementation.kernels[op][dtype])) return null
 
-  // Whatever returns null comes first: then nothing pending is computed for it.
+  // The reasons to record nothing come first: then nothing pending is computed for nothing.
   const layouts: (Layout | null)[] = []
   for (const x of operands) {
     const step = stepOf(x.storage)
@@ -138,7 +138,7 @@ export function recorded(
     settleAll(operands.flatMap(({ storage }, i) => (layouts[i] === null && storage.pending !== null ? [stepOf(storage)!] : [])))
     size = 1
   }
-  // What was computed now may be managed.
+  // The results that were computed now may be managed.
   if (!areHoldable(operands, layouts)) return null
   const places = operands.map(({ storage, offset }, i) => stepOf(storage) ?? sourceOf(storage, offset, layouts[i]?.period ?? n))
   const runs = layouts.map((layout) => layout?.run ?? 1)

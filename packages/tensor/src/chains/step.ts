@@ -48,7 +48,7 @@ export function heldOf(storage: Storage, offset: number, length: number): Storag
 
 /** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
 export const STEPS_MAX = 64
-/** Tensors of a pass that several results share: those that it reads and those that it writes. Of more, processors lose track. */
+/** Large tensors that a pass of several results reads and writes. */
 const STREAMS_MAX = 16
 /** How often a step is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
 const TIMES_MAX = 2
@@ -226,7 +226,7 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
       if (order[i]!.times < TIMES_MAX) isNewlyRead[at] = 1
     }
   }
-  // What it would cost to compute each of them again, from what is written.
+  // The cost to compute each of them again, from sources and written results.
   const costs = new Int32Array(order.length)
   return order.filter((step, i) => {
     const most = steps[i]!.operands.reduce((cost, at) => Math.max(cost, at < 0 ? 0 : costs[at]!), 0)

@@ -172,7 +172,7 @@ class Blocks {
     }
   }
 
-  /** `isLaidOut`: one element for all is written out, for a kernel that reads it as others. */
+  /** With `isLaidOut`, one element for all is repeated in scratch: its kernel reads as many elements as there are. */
   #sourcePlace({ dtype, period, run }: ChainSource, i: number, isLaidOut: boolean, scratch: Scratch): Place {
     const { storage, offset } = this.#sources[i]!
     const isSingle = period === 1 && !isLaidOut
@@ -266,7 +266,7 @@ class Blocks {
     }
   }
 
-  /** Kernels of gradients know one element for all by its not being dense. */
+  /** To kernels of gradients, an operand that is not dense is one element for all. */
   #operand({ storage, offset, dtype, step, moves }: Place, isGradient: boolean): Operand {
     const count = step === 0 ? 1 : this.#block
     const [shape, strides] = step === 0 ? [SCALAR, SCALAR] : [[count], DENSE]
