@@ -7,13 +7,31 @@ const BACKWARD = 'packages/autograd/src/engine/chains.test.ts'
 
 export const chains = [
   t(
-    'chain-lends-for-good',
+    'chain-holds-a-users-array',
     TEST,
     'CHAIN-3',
-    'packages/tensor/src/heap/storage.ts',
-    'if (reader !== undefined) reader.elements = this.host!.slice()',
-    'if (reader !== undefined) reader.elements = this.host!',
-    'a write to managed elements changes what a step reads that was recorded before',
+    'packages/tensor/src/chains/step.ts',
+    'held.host!.set(storage.host!.subarray(offset, offset + length))',
+    'held = new Storage(storage.dtype, storage.host!.subarray(offset, offset + length))',
+    "a write to a user's array changes what a step reads that was recorded before",
+  ),
+  t(
+    'chain-passes-without-bound',
+    TEST,
+    'CHAIN-5',
+    'packages/tensor/src/chains/step.ts',
+    'return steps <= STEPS_MAX && streams <= STREAMS_MAX',
+    'return true',
+    'hundreds of results are one pass',
+  ),
+  t(
+    'chain-computes-again-and-again',
+    BACKWARD,
+    'CHAIN-6',
+    'packages/tensor/src/chains/step.ts',
+    'for (const step of chain.order) step.times++',
+    'for (const step of chain.order) step.times = 0',
+    'each layer computes all layers before it again',
   ),
   t(
     'chain-result-next-to-its-view',

@@ -1,7 +1,7 @@
 /** Functions that `compile` made, next to what they were made of: values, gradients, hooks and errors have the same bits. */
 import { expect, test } from '@jest/globals'
 import { compile, randn, type Tensor } from '@postgrad/tensor'
-import { isPending, Storage, withChainsFrom } from '@postgrad/tensor/internal'
+import { isPending, Storage, threadHeap, withChainsFrom, withHeapFrom } from '@postgrad/tensor/internal'
 import { grad } from '../index.js'
 import type { Program } from '../with-torch/builder.fixture.js'
 import { randomProgram } from '../with-torch/program.fixture.js'
@@ -78,4 +78,45 @@ test('CHAIN-6 second derivatives, and a graph that is kept for several passes', 
     }),
   )
   expect(chained).toEqual(plain)
+})
+
+test('CHAIN-6 the temporaries of a formula that computes them are given back when it ends', () => {
+  withHeapFrom(1, () => {
+    const [s, b] = [0, 1].map(() => randn([70]).requiresGrad_())
+    const x = randn([90, 70])
+    const left = [(fn: () => Tensor) => fn(), (fn: () => Tensor) => withChainsFrom(1, () => compile(fn)())].map((call) => {
+      const y = call(() => x.mul(s!).add(b!).mul(s!).add(b!))
+      const loss = y.sum()
+      const before = threadHeap().heldBytes
+      withChainsFrom(1, () => loss.backward())
+      return threadHeap().heldBytes - before
+    })
+    expect(left[1]).toBeLessThanOrEqual(left[0]! + 4 * 70 * 90)
+  })
+})
+
+test('CHAIN-6 layers that need sums of their gradients: every eighth layer of the forward pass is written when it is needed again', () => {
+  const LAYERS = 12
+  const weights = Array.from({ length: LAYERS }, () => randn([60]).requiresGrad_())
+  const x = randn([50, 60])
+  const run = () => weights.reduce((h, w) => h.mul(w), x)
+  run().sum().backward()
+  const expected = weights.map((w) => w.grad!.dataSync())
+  for (const w of weights) w.grad = null
+  withChainsFrom(1, () => {
+    let results = 0
+    const { receive } = Storage.prototype
+    Storage.prototype.receive = function (other) {
+      results++
+      receive.call(this, other)
+    }
+    try {
+      compile(run)().sum().backward()
+    } finally {
+      Storage.prototype.receive = receive
+    }
+    // The result, a product for each layer, and what eight of them have in common.
+    expect(results).toBe(LAYERS + 2)
+  })
+  expect(weights.map((w) => w.grad!.dataSync())).toEqual(expected)
 })

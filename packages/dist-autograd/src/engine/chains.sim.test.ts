@@ -6,8 +6,11 @@ import { isPending } from '@postgrad/tensor/internal'
 import { distAutograd } from '../api.js'
 import { overSeeds } from './sim-cluster.suite.js'
 
-/** From so many elements on operations become steps. */
-const SHAPE = [2, 20_000]
+/** Of few elements, which a step copies: a simulation has managed memory. Their results are large enough to be steps. */
+const SHAPES = [
+  [400, 1],
+  [1, 400],
+] as const
 
 const plain = (x: Tensor, y: Tensor): Tensor => x.mul(y).add(1).tanh().mul(x).sub(y)
 const chained = compile((x: Tensor, y: Tensor) => plain(x, y))
@@ -31,11 +34,11 @@ test.each([
   for (const step of [plain, fn]) {
     await overSeeds(3, 2, async () => {
       const generator = new Generator(7)
-      const leaves = [0, 1].map(() => rand(SHAPE, { generator }).requiresGrad_())
+      const leaves = SHAPES.map((shape) => rand([...shape], { generator }).requiresGrad_())
       const grads = await distAutograd.context(async (context) => {
         const remote = await rpcAsync('worker1', step, [leaves[0]!, leaves[1]!])
-        const here = step(remote, leaves[1]!)
-        await distAutograd.backward(context, [here.sum()])
+        const here = step(leaves[0]!, leaves[1]!)
+        await distAutograd.backward(context, [here.sum().add(remote.sum())])
         const found = await distAutograd.getGradients(context)
         return leaves.map((leaf) => Buffer.from(found.get(leaf)!.dataSync().buffer).toString('latin1'))
       })

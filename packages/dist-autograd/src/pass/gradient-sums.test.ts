@@ -1,7 +1,7 @@
 /** Sums over passes, without engines: gradients come and go in drawn orders. */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { isPending, raw, recording, withChainsFrom } from '@postgrad/tensor/internal'
 import { GradientSums, type PassGradients } from './gradient-sums.js'
 
 const leaf = tensor([0])
@@ -100,4 +100,11 @@ describe('DA-48 the sum over passes', () => {
     expect(read(sums)).toEqual([(50 * 51) / 2])
     expect(kept()).toHaveLength(0)
   })
+})
+
+test('CHAIN-6 a gradient that is pending when its pass ends is computed then', () => {
+  const grad = withChainsFrom(1, () => recording(() => tensor([1, 2]).mul(3)))
+  expect(isPending(grad)).toBe(true)
+  new GradientSums().add(new Map([[leaf, grad]]))
+  expect([isPending(grad), grad.toArray()]).toEqual([false, [3, 6]])
 })

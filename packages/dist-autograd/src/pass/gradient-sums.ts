@@ -19,6 +19,7 @@
 import { operations } from '@postgrad/autograd/internal'
 import { withScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
+import { records, settle } from '@postgrad/tensor/internal'
 
 /** Of one pass: a gradient for each leaf that it reached. */
 export type PassGradients = ReadonlyMap<Tensor, Tensor>
@@ -37,6 +38,7 @@ export class GradientSums {
 
   /** The pass has ended: what it gave stays. */
   add(gradients: PassGradients): void {
+    if (records) settle(gradients.values())
     if (gradients.size > 0) this.ended.push(gradients)
   }
 

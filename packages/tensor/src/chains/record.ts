@@ -3,25 +3,22 @@
  * The operation itself computes all others.
  */
 import { CPU } from '../heap/memory.js'
-import { outsideOfScopes, Storage } from '../heap/storage.js'
+import type { Storage } from '../heap/storage.js'
 import type { Form } from '../kernels/table/chain.js'
 import { isUnsupported, type KernelOp } from '../kernels/table/table.js'
 import { computing } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { allocate, type DType } from '../values/dtype.js'
+import { byteLength, type DType } from '../values/dtype.js'
 import { broadcastStrides, contiguousStrides, numelOf, type Shape } from '../values/shape.js'
-import { type Layout, Source, Step, settleAll } from './step.js'
+import { heldOf, Source, STEPS_MAX, Step, settleAll } from './step.js'
 
 /** Whether this thread has compiled a function: before that nothing here is called. */
 export let records = false
 /** How many compiled functions are running. */
 let depth = 0
 
-/** From so many elements of the result on an operation is recorded: its caller asks. Below, a chain saves less than it costs to record. */
-export let chainsFrom = 32_768
-/** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
-const STEPS_MAX = 64
-
+/** From so many elements of the result on an operation is recorded: its caller asks. Measured: a chain of three costs as much as its operations there. */
+export let chainsFrom = 131_072
 /** Runs `fn`, which is synchronous, with chains of as few elements as that: for tests with small tensors. */
 export function withChainsFrom<T>(elements: number, fn: () => T): T {
   const before = chainsFrom
@@ -66,22 +63,34 @@ export function settle(tensors: Iterable<Tensor | null | undefined>): void {
   settleAll(steps)
 }
 
-/** The sources of this thread's steps by the storage that they were. */
-const sources = new WeakMap<Storage, WeakRef<Source>>()
+/** The sources of this thread's steps that are forks, by the storage that each was made of. */
+const forks = new WeakMap<Storage, WeakRef<Source>>()
 
-function sourceOf(storage: Storage): Source {
-  const before = sources.get(storage)?.deref()
-  if (before !== undefined && before.users > 0 && isAsBefore(before.storage, storage)) return before
-  const source = new Source(storage.lend())
-  sources.set(storage, new WeakRef(source))
+/** A source of more bytes is a fork, or nothing. */
+const COPIED_BYTES_MAX = 16 * 1024
+
+function isForkable(storage: Storage, length: number): boolean {
+  return storage.lease !== null && !storage.isSmallPart(length)
+}
+
+/** Whether a step can hold `length` elements of it. A user may write to the array of a managed storage (`fromTypedArray`) at any time, so a step holds no such array. */
+function isHoldable(storage: Storage, length: number): boolean {
+  return isForkable(storage, length) || byteLength(storage.dtype, length) <= COPIED_BYTES_MAX
+}
+
+function sourceOf(storage: Storage, offset: number, length: number): Source {
+  if (!isForkable(storage, length)) return new Source(heldOf(storage, offset, length))
+  const before = forks.get(storage)?.deref()
+  if (before !== undefined && before.users > 0 && isFork(before.storage, storage, offset, length)) return before
+  const source = new Source(heldOf(storage, offset, length))
+  forks.set(storage, new WeakRef(source))
   return source
 }
 
-/** Whether nothing was written since: a write to lent elements gives the storage, or the reader, others. */
-function isAsBefore(reader: Storage, storage: Storage): boolean {
-  if (reader.isClosed) return false
-  const [was, is] = [reader.host!, storage.host!]
-  return was.buffer === is.buffer && was.byteOffset === is.byteOffset
+/** Whether `fork` still has these elements of `storage`. A write since the fork gave the storage another block. */
+function isFork(fork: Storage, storage: Storage, offset: number, length: number): boolean {
+  const [was, is] = [fork.host!, storage.host!]
+  return was.buffer === is.buffer && was.byteOffset === is.byteOffset + offset * is.BYTES_PER_ELEMENT && fork.length === length
 }
 
 /**
@@ -108,7 +117,7 @@ export function recorded(
   const device = computing(CPU)
   if (isUnsupported(device.implementation.kernels[op][dtype])) return null
 
-  // First everything that may say no: what is pending stays so.
+  // The reasons to record nothing come first: then nothing pending is computed for nothing.
   const layouts: (Layout | null)[] = []
   for (const x of operands) {
     const step = stepOf(x.storage)
@@ -121,6 +130,7 @@ export function recorded(
     if (layout === null) return null
     layouts.push(layout)
   }
+  if (!areHoldable(operands, layouts)) return null
   // A view of a pending result computes it: before the result itself is an operand.
   for (const [i, { storage }] of operands.entries()) if (layouts[i] !== null) storage.pending?.settle()
   let size = sizeWith(operands, layouts)
@@ -128,28 +138,16 @@ export function recorded(
     settleAll(operands.flatMap(({ storage }, i) => (layouts[i] === null && storage.pending !== null ? [stepOf(storage)!] : [])))
     size = 1
   }
-  const places = operands.map(({ storage }, i) => {
-    const layout = layouts[i]!
-    if (layout === null) return stepOf(storage) ?? sourceOf(storage)
-    if (layout.period !== 1) return sourceOf(storage)
-    layouts[i] = SINGLE
-    return new Source(singleOf(storage, layout.offset))
-  })
-  const step = new Step({ form, op, dtype, made, p0, p1 }, n, device, places, layouts, size)
+  // The results that were computed now may be managed.
+  if (!areHoldable(operands, layouts)) return null
+  const places = operands.map(({ storage, offset }, i) => stepOf(storage) ?? sourceOf(storage, offset, layouts[i]?.period ?? n))
+  const runs = layouts.map((layout) => layout?.run ?? 1)
+  const step = new Step({ form, op, dtype, made, p0, p1 }, n, device, places, runs, size)
   return new Tensor(step.storage!, shape, contiguousStrides(shape), 0, n, true)
 }
 
-const SINGLE: Layout = { offset: 0, period: 1, run: 1 }
-
-/** A copy of one element, often of a number. */
-function singleOf({ dtype, host }: Storage, offset: number): Storage {
-  const array = allocate(dtype, 1)
-  array[0] = host![offset]!
-  let made: Storage | null = null
-  outsideOfScopes(() => {
-    made = new Storage(dtype, array)
-  })
-  return made!
+function areHoldable(operands: readonly Tensor[], layouts: readonly (Layout | null)[]): boolean {
+  return operands.every(({ storage }, i) => storage.pending !== null || isHoldable(storage, layouts[i]?.period ?? storage.length))
 }
 
 /** How many steps a step of these operands takes at most; counted where the sum of theirs is too large, since operands may have steps in common. */
@@ -162,14 +160,21 @@ function sizeWith(operands: readonly Tensor[], layouts: readonly (Layout | null)
   return 1 + seen.size
 }
 
+/** How the elements of an operand, from its offset on, lie over those of a step: see `ChainSource`. */
+interface Layout {
+  readonly period: number
+  readonly run: number
+}
+
+const SINGLE: Layout = { period: 1, run: 1 }
+
 /**
  * How x, which broadcasts to `shape`, lies over its `n` elements: dense, one element, or a dense part that is repeated as a whole, by its elements, or both. Null: in
  * another way.
  */
 function layoutOf(x: Tensor, shape: Shape, n: number): Layout | null {
-  const { offset } = x
-  if (x.isContiguous && x.numel === n) return { offset, period: n, run: 1 }
-  if (x.numel === 1) return { offset, period: 1, run: 1 }
+  if (x.isContiguous && x.numel === n) return { period: n, run: 1 }
+  if (x.numel === 1) return SINGLE
   const strides = broadcastStrides(x.shape, x.strides, shape)
   let d = shape.length - 1
   const skipOnes = () => {
@@ -179,5 +184,5 @@ function layoutOf(x: Tensor, shape: Shape, n: number): Layout | null {
   for (skipOnes(); d >= 0 && strides[d] === 0; skipOnes()) run *= shape[d--]!
   for (; d >= 0 && strides[d] === period; skipOnes()) period *= shape[d--]!
   for (; d >= 0 && strides[d] === 0; skipOnes()) d--
-  return d >= 0 ? null : period === 1 ? { offset, period: 1, run: 1 } : { offset, period, run }
+  return d >= 0 ? null : period === 1 ? SINGLE : { period, run }
 }

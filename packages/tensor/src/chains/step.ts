@@ -3,9 +3,9 @@
  * for its elements, with all that it depends on, in one pass over memory (`kernels/chains/blocks.ts`).
  *
  * Note [What a chain keeps]
- * Steps refer to their operands: other steps, and sources. A source is what a storage held when the step was recorded: a `lend` of it, so a later write or `close`
- * changes nothing here. A step gives its operands back when its elements are there, or when nobody can ask for them: it is closed and no step reads it. Else the
- * collector finds them. A result that is computed while steps read it becomes a source of theirs.
+ * Steps refer to their operands: other steps, and sources. A source has the elements that a storage held when the step was recorded: a fork of them, or a copy of
+ * a few, so a later write or `close` changes nothing here. A step releases its operands when its elements are there, or when it is closed and no step reads it. If
+ * neither happens, the collector finds them. A result that is computed while steps read it becomes a source of theirs.
  */
 import { inSpan, tracing } from '@postgrad/base/internal'
 import { CPU } from '../heap/memory.js'
@@ -34,12 +34,26 @@ export class Source {
   }
 }
 
-/** How a source lies over the elements of a step: see `ChainSource`. */
-export interface Layout {
-  readonly offset: number
-  readonly period: number
-  readonly run: number
+/** A storage with `length` elements as they are now: a later write to `storage`, or its end, leaves them. It belongs to no scope and no formula. */
+export function heldOf(storage: Storage, offset: number, length: number): Storage {
+  let held: Storage | null = null
+  outsideOfScopes(() => {
+    held = storage.isSmallPart(length) ? null : storage.fork(offset, length)
+    if (held !== null) return
+    held = Storage.uninitialized(storage.dtype, length, CPU)
+    held.host!.set(storage.host!.subarray(offset, offset + length))
+  })
+  return held!
 }
+
+/** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
+export const STEPS_MAX = 64
+/** Large tensors that a pass of several results reads and writes. */
+const STREAMS_MAX = 16
+/** How often a step is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
+const TIMES_MAX = 2
+/** So many cheap steps one after the other take about as long as to write a result and to read it. */
+const COST_MAX = 8
 
 export class Step implements Pending {
   readonly form: Form
@@ -55,21 +69,23 @@ export class Step implements Pending {
   readonly size: number
   /** How many operands of steps it is. */
   users = 0
+  /** How often it was computed and not written. */
+  times = 0
   /** That waits for the elements; null: it is closed. */
   storage: Storage | null
   /** The elements, once they are there, while steps read them. */
   private source: Source | null = null
   /** Empty when nobody can ask for the elements any more, or has them. */
   private operands: readonly (Step | Source)[]
-  private readonly layouts: readonly (Layout | null)[]
+  private readonly runs: readonly number[]
 
-  /** `layouts` has one for each source; null: a step, or all elements of a source in their order. */
+  /** `runs` has one for each source: how often each of its elements is repeated before the next one (`ChainSource`). */
   constructor(
     { form, op, dtype, made, p0, p1 }: Omit<ChainStep, 'operands'>,
     n: number,
     device: Device,
     operands: readonly (Step | Source)[],
-    layouts: readonly (Layout | null)[],
+    runs: readonly number[],
     size: number,
   ) {
     this.form = form
@@ -82,7 +98,7 @@ export class Step implements Pending {
     this.device = device
     this.size = size
     this.operands = operands
-    this.layouts = layouts
+    this.runs = runs
     for (const operand of operands) operand.users++
     this.storage = Storage.awaiting(made, n, this)
   }
@@ -119,25 +135,34 @@ export class Step implements Pending {
   addTo(chain: Chain): number {
     const known = chain.numbers.get(this)
     if (known !== undefined) return known
-    const { source, operands, layouts, n } = this
-    if (source !== null) return chain.addSource(source, WHOLE, n)
-    const added = operands.map((operand, i) =>
-      operand instanceof Step ? operand.addTo(chain) : chain.addSource(operand, layouts[i] ?? WHOLE, n),
-    )
+    const { source, operands, runs } = this
+    if (source !== null) return chain.addSource(source, 1)
+    const added = operands.map((operand, i) => (operand instanceof Step ? operand.addTo(chain) : chain.addSource(operand, runs[i]!)))
     return chain.addStep(this, added)
   }
 
   /** Its elements are there. */
   receive(elements: Storage): void {
     const { storage } = this
-    if (storage === null) return
-    storage.receive(elements)
+    storage?.receive(elements)
     if (this.users > 0) {
-      this.source = new Source(storage.lend())
+      this.source = new Source(storage === null ? elements : heldOf(storage, 0, this.n))
       this.source.users = 1
-    }
+    } else if (storage === null) elements.close()
     this.storage = null
     this.releaseOperands()
+  }
+
+  /** Adds the steps that would run, and the sources with as many elements. */
+  reach(into: Set<Step | Source>): Set<Step | Source> {
+    if (this.source !== null) return into.add(this.source)
+    if (into.has(this)) return into
+    into.add(this)
+    for (const operand of this.operands) {
+      if (operand instanceof Step) operand.reach(into)
+      else if (operand.storage.length === this.n) into.add(operand)
+    }
+    return into
   }
 
   /** How many steps would run: a step that several others read runs once. */
@@ -150,7 +175,6 @@ export class Step implements Pending {
 }
 
 const NONE: readonly never[] = []
-const WHOLE: Layout = { offset: 0, period: -1, run: 1 }
 
 /** The steps and sources of a program, while it is made. A result's number is that of its step; sources are numbered −1, −2, … until all are known. */
 class Chain {
@@ -159,17 +183,15 @@ class Chain {
   readonly steps: (Omit<ChainStep, 'operands'> & { readonly operands: readonly number[] })[] = []
   readonly sources: ChainSource[] = []
   readonly operands: Operand[] = []
-  readonly #places: { readonly source: Source; readonly layout: Layout }[] = []
+  readonly #places: { readonly source: Source; readonly run: number }[] = []
 
-  addSource(source: Source, layout: Layout, n: number): number {
-    const found = this.#places.findIndex((place) => place.source === source && isSame(place.layout, layout))
+  addSource(source: Source, run: number): number {
+    const found = this.#places.findIndex((place) => place.source === source && place.run === run)
     if (found >= 0) return -1 - found
     const { storage } = source
-    const { offset, run } = layout
-    const period = layout.period < 0 ? n : layout.period
-    this.#places.push({ source, layout })
-    this.sources.push({ dtype: storage.dtype, period, run })
-    this.operands.push(dense(storage, offset, period))
+    this.#places.push({ source, run })
+    this.sources.push({ dtype: storage.dtype, period: storage.length, run })
+    this.operands.push(dense(storage))
     return -this.sources.length
   }
 
@@ -187,44 +209,120 @@ class Chain {
   }
 }
 
-function isSame(a: Layout, b: Layout): boolean {
-  return a.offset === b.offset && a.period === b.period && a.run === b.run
+function dense(storage: Storage): Operand {
+  const { dtype, length } = storage
+  return { storage, offset: 0, shape: [length], strides: [1], dtype, numel: length, isContiguous: true }
 }
 
-function dense(storage: Storage, offset: number, numel: number): Operand {
-  return { storage, offset, shape: [numel], strides: [1], dtype: storage.dtype, numel, isContiguous: true }
-}
-
-/** Computes the elements of these steps, of one size and one device, in one pass. */
-export function settleTogether(steps: readonly Step[]): void {
-  const chain = new Chain()
-  for (const step of steps) step.addTo(chain)
-  const [{ n, device }] = steps as [Step]
-  const results = chain.order.filter((step) => steps.includes(step) || step.isWorthKeeping)
-  outsideOfScopes(() => {
-    const elements = results.map(({ made }) => Storage.uninitialized(made, n, CPU))
-    const program = {
-      n,
-      sources: chain.sources,
-      steps: chain.numbered(),
-      outputs: results.map((step) => chain.numbers.get(step)!),
+/** The steps whose results are written: those that were asked for, those that the backward pass had better read, and some of those that were computed too often. */
+function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
+  const { order, steps } = chain
+  const reads = new Int32Array(order.length)
+  const isNewlyRead = new Uint8Array(order.length)
+  for (const [i, { operands }] of steps.entries()) {
+    for (const at of operands) {
+      if (at < 0) continue
+      reads[at]!++
+      if (order[i]!.times < TIMES_MAX) isNewlyRead[at] = 1
     }
-    const outputs = elements.map((storage) => dense(storage, 0, n))
-    const run = () => runBlocks(program, chain.operands, outputs, device.implementation)
-    if (tracing === null) run()
-    else inSpan('kernel', 'chain', { device: device.spec, dtype: results[0]!.made, variant: `${chain.order.length} steps` }, run)
-    for (const [i, step] of results.entries()) step.receive(elements[i]!)
+  }
+  // The cost to compute each of them again, from sources and written results.
+  const costs = new Int32Array(order.length)
+  return order.filter((step, i) => {
+    const most = steps[i]!.operands.reduce((cost, at) => Math.max(cost, at < 0 ? 0 : costs[at]!), 0)
+    const cost = most + (isCostly(step) ? COST_MAX : 1)
+    const isAsked = wanted.includes(step) || step.isWorthKeeping
+    if (isAsked || (cost >= COST_MAX && step.times >= TIMES_MAX && isAwaited(step, isNewlyRead[i] === 1, reads[i]!))) return true
+    costs[i] = cost
+    return false
   })
 }
 
-/** Computes the elements of these steps. */
+/** Whether further passes may need it: `reads` of its users are steps of this pass. */
+function isAwaited({ storage, users }: Step, isNewlyRead: boolean, reads: number): boolean {
+  return storage?.isKept === true || (isNewlyRead && (storage !== null || users > reads))
+}
+
+/** Computes the elements of these steps, of one size and one device, in one pass. */
+function settleTogether(wanted: readonly Step[]): void {
+  const chain = new Chain()
+  for (const step of wanted) step.addTo(chain)
+  const [{ n, device }] = wanted as [Step]
+  const written = writtenOf(chain, wanted)
+  outsideOfScopes(() => {
+    const elements: Storage[] = []
+    try {
+      for (const { made } of written) elements.push(Storage.uninitialized(made, n, CPU))
+      const program = {
+        n,
+        sources: chain.sources,
+        steps: chain.numbered(),
+        outputs: written.map((step) => chain.numbers.get(step)!),
+      }
+      const run = () => runBlocks(program, chain.operands, elements.map(dense), device.implementation)
+      if (tracing === null) run()
+      else inSpan('kernel', 'chain', { device: device.spec, dtype: written[0]!.made, variant: `${chain.order.length} steps` }, run)
+    } catch (error) {
+      for (const storage of elements) storage.close()
+      throw error
+    }
+    for (const step of chain.order) step.times++
+    // A step's readers first: then nothing is held for them.
+    for (let i = written.length - 1; i >= 0; i--) written[i]!.receive(elements[i]!)
+  })
+}
+
+/** Results that are computed in one pass. */
+interface Pass {
+  readonly wanted: Step[]
+  readonly reached: Set<Step | Source>
+}
+
+/** Computes the elements of these steps. Those that have steps or large sources in common share a pass, while it is not too large. */
 export function settleAll(steps: readonly Step[]): void {
-  const left = new Set(steps)
-  for (const first of left) {
-    const alike = [...left].filter((step) => step.n === first.n && step.device === first.device)
-    for (const step of alike) left.delete(step)
-    settleTogether(alike)
+  if (steps.length === 1) {
+    settleTogether(steps)
+    return
   }
+  const passes: Pass[] = []
+  const passOf = new Map<Step | Source, Pass>()
+  for (const step of new Set(steps)) {
+    const own = step.reach(new Set())
+    let pass = passFor(step, own, passOf)
+    if (pass === null) {
+      pass = { wanted: [], reached: new Set() }
+      passes.push(pass)
+    }
+    pass.wanted.push(step)
+    for (const one of own) {
+      pass.reached.add(one)
+      passOf.set(one, pass)
+    }
+  }
+  for (const { wanted } of passes) {
+    // A pass before may have written some of them.
+    const left = wanted.filter(({ storage }) => storage !== null)
+    if (left.length > 0) settleTogether(left)
+  }
+}
+
+function passFor(step: Step, own: ReadonlySet<Step | Source>, passOf: ReadonlyMap<Step | Source, Pass>): Pass | null {
+  for (const one of own) {
+    const pass = passOf.get(one)
+    if (pass !== undefined && pass.wanted[0]!.device === step.device && hasRoom(pass, own)) return pass
+  }
+  return null
+}
+
+function hasRoom({ wanted, reached }: Pass, own: ReadonlySet<Step | Source>): boolean {
+  let [steps, streams] = [0, wanted.length + 1]
+  const count = (one: Step | Source) => {
+    if (one instanceof Step) steps++
+    else streams++
+  }
+  reached.forEach(count)
+  for (const one of own) if (!reached.has(one)) count(one)
+  return steps <= STEPS_MAX && streams <= STREAMS_MAX
 }
 
 /** Whether to compute it again would take longer than to write the result: where it is a polynomial, or a loop that calls a function of the engine. */

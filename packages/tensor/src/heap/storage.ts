@@ -34,10 +34,8 @@ export interface Pending {
   letGo(): void
 }
 
-/** Of a managed storage, that which reads its array until it is written: see `lend`. */
-const lent = new WeakMap<Storage, WeakRef<Storage>>()
-/** Whether this thread has ever lent managed elements. */
-let lends = false
+/** A fork of less than this share of a block would keep the whole block for as long as it lives: such a part is copied at once (HEAP-8). */
+const FORKED_SHARE_MIN = 1 / 4
 
 /** How many storages this thread has made. */
 let madeCount = 0
@@ -125,10 +123,11 @@ export class Storage {
   static awaiting(dtype: DType, length: number, pending: Pending): Storage {
     const storage = new Storage(dtype, null, length)
     storage.pending = pending
+    storage.#count()
     return storage
   }
 
-  /** The elements of `other`, which is closed, are those that were awaited here. */
+  /** The elements that this storage awaited lie in `other`: it takes them over and closes `other`. */
   receive(other: Storage): void {
     this.pending = null
     this.elements = other.host
@@ -157,7 +156,7 @@ export class Storage {
     return this.lease === null ? 'managed' : 'heap'
   }
 
-  /** Whether closing it gives something back before the collector would; of what is pending, that which it would be computed from. */
+  /** Whether closing it gives something back before the collector would. A pending storage gives back the operands of its step. */
   get isLeased(): boolean {
     return this.lease !== null || this.buffer !== null || this.pending !== null
   }
@@ -185,7 +184,6 @@ export class Storage {
     const { lease } = this
     if (lease === null) {
       if (this.pending !== null) this.prepareSettled()
-      else if (lends) this.takeBack()
       return
     }
     if (!this.isShared) return
@@ -204,32 +202,6 @@ export class Storage {
   private prepareSettled(): void {
     this.absent()
     this.prepareWrite()
-  }
-
-  /** Before a write to managed elements: who was lent them gets a copy. */
-  private takeBack(): void {
-    const reader = lent.get(this)?.deref()
-    lent.delete(this)
-    if (reader !== undefined) reader.elements = this.host!.slice()
-  }
-
-  /**
-   * A storage that keeps the elements as they are now, without a copy before one is due: the first write here copies, as after `fork`, and closing this one leaves
-   * the other open. It belongs to no scope and no formula. For the cpu.
-   */
-  lend(): Storage {
-    const array = this.host!
-    const before = this.lease === null ? lent.get(this)?.deref() : undefined
-    if (before !== undefined) return before
-    let reader: Storage | null = null
-    outsideOfScopes(() => {
-      reader = this.fork(0, this.length) ?? new Storage(this.dtype, array)
-    })
-    if (this.lease === null) {
-      lends = true
-      lent.set(this, new WeakRef(reader!))
-    }
-    return reader!
   }
 
   /**
@@ -298,6 +270,12 @@ export class Storage {
     const lease = this.lease.again()
     const begin = this.host!.byteOffset - lease.block.address + offset * BYTES_PER_ELEMENT[this.dtype]
     return new Storage(this.dtype, arrayOn(lease, this.dtype, length, begin)).#hold(lease)
+  }
+
+  /** Whether `length` elements are so small a part of the block that they are copied instead of forked (HEAP-8). False for managed storage. */
+  isSmallPart(length: number): boolean {
+    if (this.pending !== null) this.absent()
+    return this.lease !== null && byteLength(this.dtype, length) < this.lease.block.capacityBytes * FORKED_SHARE_MIN
   }
 
   /** Its block as elements of another type, from the begin, in a storage of its own; this one is closed. Null for managed storage. */

@@ -7,7 +7,7 @@ import type { DeviceLike } from '../tensor/arguments.js'
 import { upload } from '../tensor/create.js'
 import { type Device, type DeviceSpec, deviceFor, kernelsFor } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'
-import { byteLength, DTYPES, type DType, isDType } from '../values/dtype.js'
+import { DTYPES, type DType, isDType } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 
 /** A new contiguous tensor of `dtype`. */
@@ -25,18 +25,13 @@ export function clone(x: Tensor): Tensor {
   return copyAs(x, x.dtype)
 }
 
-/** A view of less than this share of its block is copied at once: a fork would keep the whole block for as long as the result lives. */
-const FORKED_SHARE_MIN = 1 / 4
-
 /**
  * As `clone`, but elements that an expanded x repeats stay one element that is repeated, and dense elements in the heap are copied only when x or the result is
  * written, unless they are a small part of their block.
  */
 export function lazyClone(x: Tensor): Tensor {
   if (x.isContiguous) {
-    const { lease } = x.storage
-    const isSmallPart = lease !== null && byteLength(x.dtype, x.numel) < lease.block.capacityBytes * FORKED_SHARE_MIN
-    const storage = isSmallPart ? null : x.storage.fork(x.offset, x.numel)
+    const storage = x.storage.isSmallPart(x.numel) ? null : x.storage.fork(x.offset, x.numel)
     return storage === null ? clone(x) : new Tensor(storage, x.shape, x.strides, 0, x.numel, true)
   }
   const isRepeated = (d: number): boolean => x.strides[d] === 0 && x.shape[d]! > 1

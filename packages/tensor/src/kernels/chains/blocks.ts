@@ -70,7 +70,7 @@ function isRunOn(
 ): boolean {
   const units = unitsOf(program, direct)
   const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
-  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : LONG_BLOCK
+  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : longBlockOf(program)
   const scratch = new Scratch(program, elements, direct !== null)
   try {
     const block = isShared ? elements : blockOf(program, elements)
@@ -172,7 +172,7 @@ class Blocks {
     }
   }
 
-  /** `isLaidOut`: one element for all is written out, for a kernel that reads it as others. */
+  /** With `isLaidOut`, one element for all is repeated in scratch: its kernel reads as many elements as there are. */
   #sourcePlace({ dtype, period, run }: ChainSource, i: number, isLaidOut: boolean, scratch: Scratch): Place {
     const { storage, offset } = this.#sources[i]!
     const isSingle = period === 1 && !isLaidOut
@@ -266,7 +266,7 @@ class Blocks {
     }
   }
 
-  /** Kernels of gradients know one element for all by its not being dense. */
+  /** To kernels of gradients, an operand that is not dense is one element for all. */
   #operand({ storage, offset, dtype, step, moves }: Place, isGradient: boolean): Operand {
     const count = step === 0 ? 1 : this.#block
     const [shape, strides] = step === 0 ? [SCALAR, SCALAR] : [[count], DENSE]
@@ -280,6 +280,8 @@ const SCALAR: readonly number[] = []
 const DENSE: readonly number[] = [1]
 /** A view costs as much as copying so many elements. */
 const FEW = 64
+/** So many elements of scratch stay in the second-level cache. */
+const SCRATCH_ELEMENTS = 8 * LONG_BLOCK
 /** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
 const IN_OBJECT_MAX = 64
 
@@ -309,6 +311,12 @@ function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit
     for (const [k, at] of operands.entries()) if (sources[at]?.period === 1 && !TAKES_SINGLE[form][k]) found.add(at)
   }
   return found
+}
+
+/** Sources that are repeated are laid out in scratch: of many, the blocks are shorter. */
+function longBlockOf({ n, sources }: ChainProgram): number {
+  const repeated = sources.filter(({ period }) => period > 1 && period < n).length
+  return Math.min(LONG_BLOCK, Math.max(BLOCK, Math.floor(SCRATCH_ELEMENTS / Math.max(1, repeated))))
 }
 
 /** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
