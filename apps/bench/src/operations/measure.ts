@@ -4,7 +4,7 @@
 export type Timed = (times: number) => Promise<number>
 
 const TURN_SECONDS = 0.03
-/** Of a batch of warm-up. */
+/** A batch of warm-up runs for this long. */
 const BATCH_SECONDS = 0.01
 /** V8 optimizes a function after some hundred calls, on a thread of its own; and again when it meets operands that it has not seen. All functions of a row need some 10,000 runs for that. */
 const WARM_TIMES = 10_000

@@ -100,7 +100,7 @@ export function runWorker(side: WorkerSide): void {
     leave: (timeoutMs) => runtime.leave({ timeoutMs }).catch(() => {}),
     close: async () => {
       await runtime.close()
-      // Of a short program, too.
+      // A short program closes its workers before they are a second old.
       keepCode()
     },
   }

@@ -6,7 +6,7 @@ import { isPending } from '@postgrad/tensor/internal'
 import { distAutograd } from '../api.js'
 import { overSeeds } from './sim-cluster.suite.js'
 
-/** Of few elements, which a step copies: a simulation has managed memory. Their results are large enough to be steps. */
+/** These tensors have few elements, so a step copies them, as it must: a simulation has managed memory. Their results are large enough to be steps. */
 const SHAPES = [
   [400, 1],
   [1, 400],

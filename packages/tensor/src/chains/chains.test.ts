@@ -351,7 +351,7 @@ test('CHAIN-5 a long chain is cut, and has the same bits', () => {
   expect(small(() => compile(long)(x)).dataSync()).toEqual(long(x).dataSync())
 })
 
-/** Of each pass over memory, how many results it writes. */
+/** How many results each pass over memory writes. */
 function passesOf(fn: () => unknown): number[] {
   const { uninitialized } = Storage
   const { receive } = Storage.prototype

@@ -63,7 +63,7 @@ export class Step implements Pending {
   readonly n: number
   readonly p0: number
   readonly p1: number
-  /** Whose kernels compute it. */
+  /** The device that computes it. */
   readonly device: Device
   /** How many steps it takes at most, this one too, to compute it. */
   readonly size: number

@@ -97,7 +97,7 @@ test.each([
   expect(openblasCore(new Set(flags.split(' ')))).toBe(core)
 })
 
-/** Of a test: sizes, and what is not 1 or float32. */
+/** The sizes of a test; a dilation or a dtype where it is not 1 or float32. */
 interface Convolution extends Readonly<Record<'n' | 'c' | 'h' | 'w' | 'o' | 'kh' | 'kw' | 'stride' | 'pad' | 'groups', number>> {
   readonly dil?: number
   readonly dtype?: 'float32' | 'float64'

@@ -39,7 +39,7 @@ function directOf(instance: WasmInstance): DirectKernels {
   }
 }
 
-/** Of the ops whose export runs for every block with the bits of the cell. `instance.kernels` changes with the number of threads. */
+/** A direct kernel for ops whose export has the bits of the cell at every size. It reads `instance.kernels` at each call, since that changes with the number of threads. */
 function kernelOf(instance: WasmInstance, { form, op, dtype }: ChainStep): DirectKernel | null {
   if (form === 'unary') {
     const row: UnaryDefinition = ROWS.unary[op as keyof typeof ROWS.unary]

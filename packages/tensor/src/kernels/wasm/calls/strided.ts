@@ -21,7 +21,7 @@ declare module './instance.js' {
 
 /** Scratch for the operands of one call; what needs more is walked. */
 export const SCRATCH_MAX = 2 ** 26
-/** Of the heap, for the same: tensors have the rest. */
+/** The share of the heap that such copies may take: tensors have the rest. */
 const SCRATCH_SHARE = 1 / 4
 /** Elements of one call of a kernel, so that it ends within the time between two pauses; a multiple of 8. */
 export const SLICE = 131_072

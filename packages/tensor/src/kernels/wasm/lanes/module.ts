@@ -172,7 +172,7 @@ class Body {
       this.#address(1 + inputs.length + k, isBool)
       this.#add(0x20, this.#formulas + formula)
       if (isBool) {
-        // Of each mask a byte, 0 or 1.
+        // Each mask becomes a byte, 0 or 1.
         this.#vector(CONST)
           .#op(...[0, 1, 2, 3].flatMap(() => [1, 0, 0, 0]))
           .#vector(VECTOR['v128.and']!)

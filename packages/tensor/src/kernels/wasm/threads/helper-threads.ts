@@ -64,7 +64,7 @@ interface Helper {
   isMissed: boolean
 }
 
-/** Of this thread, by the memory in which they compute: all instances of the kernels there have the same helpers. */
+/** The helpers of this thread, by the memory in which they compute. All instances of the kernels there have the same ones. */
 const ofMemory = new WeakMap<object, HelperThreads>()
 
 export class HelperThreads {
