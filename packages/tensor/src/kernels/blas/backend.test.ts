@@ -215,7 +215,8 @@ describeHere('with the library of this machine', () => {
     expect(numbers).toEqual([1])
     const helped = helperCounts().helped
     const restore = withThreadLimits({ cores: 4 })
-    const another = Heap.attach(threadHeap().handle()!)
+    const handle = threadHeap().handle()!
+    const another = Heap.attach(handle)
     try {
       setComputeThreads(2)
       expect(numbers.splice(0)).toEqual([1, 2])
@@ -227,7 +228,7 @@ describeHere('with the library of this machine', () => {
       compute()
       expect(new Set(numbers.splice(0))).toEqual(new Set([3]))
     } finally {
-      another.claimHelpers(0, 3)
+      threadHeap().reclaim(handle)
       setComputeThreads(2)
       setComputeThreads(1)
       restore()

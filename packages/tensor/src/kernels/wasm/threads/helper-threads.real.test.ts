@@ -217,12 +217,13 @@ test('a helper that cannot start leaves its place to another thread', async () =
   expect(((await warned) as [Error])[0].message).toContain('no memory')
   memoryScope(() => zeros([300, 300]).exp())
   expect(another.claimHelpers(2, 2)).toBe(2)
-  another.claimHelpers(0, 2)
+  threadHeap().reclaim(handle)
   also()
 })
 
 test('a thread that Node refuses at once leaves its place, too', async () => {
-  const another = Heap.attach(threadHeap().handle()!)
+  const handle = threadHeap().handle()!
+  const another = Heap.attach(handle)
   const warned = once(process, 'warning')
   const also = withThreadLimits({
     cores: 3,
@@ -235,7 +236,7 @@ test('a thread that Node refuses at once leaves its place, too', async () => {
   memoryScope(() => zeros([300, 300]).exp())
   expect(((await warned) as [Error])[0].message).toContain('no thread')
   expect(another.claimHelpers(2, 2)).toBe(2)
-  another.claimHelpers(0, 2)
+  threadHeap().reclaim(handle)
   also()
 })
 
