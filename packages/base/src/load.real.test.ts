@@ -79,12 +79,10 @@ require('node:vm').Script = class extends Script {
 }
 console.log(require('./base/load.cjs').load().door.value, scripts[0].cachedDataRejected)
 `
-const cacheIn = (folder: string): string => {
-  const [name] = readdirSync(join(folder, 'compiled'), { recursive: true, encoding: 'utf8' }).filter((one) =>
-    basename(one).startsWith('postgrad-'),
-  )
-  return join(folder, 'compiled', name!)
-}
+/** Our files in the compile cache. From 22.1 on Node keeps its own in that folder, in a folder of its version. */
+const keptIn = (folder: string): string[] =>
+  readdirSync(join(folder, 'compiled'), { recursive: true, encoding: 'utf8' }).filter((one) => basename(one).startsWith('postgrad-'))
+const cacheIn = (folder: string): string => join(folder, 'compiled', keptIn(folder)[0]!)
 
 test('CLU-66 code is kept for the next process in the compile cache that a user gives Node; code that was damaged, that others can write, that is another user’s or a link, or of another text is not taken', () => {
   const damage = (folder: string): void => {
@@ -146,8 +144,7 @@ if (!isMainThread) {
 test('CLU-66 the first worker of a process keeps the code of the functions that it has called, too; the next process hands that to its threads, and keeps no other', () => {
   const kept: string[] = []
   const note = (folder: string): void => {
-    if (existsSync(join(folder, 'compiled')))
-      kept.push(`${readdirSync(join(folder, 'compiled')).length} ${readFileSync(cacheIn(folder)).at(-1)}`)
+    if (existsSync(join(folder, 'compiled'))) kept.push(`${keptIn(folder).length} ${readFileSync(cacheIn(folder)).at(-1)}`)
   }
   const stamp = (folder: string): void => {
     note(folder)
@@ -185,7 +182,7 @@ test('CLU-66 what a thread left that ended while it wrote is removed by the next
     utimesSync(`${cache}.old`, 0, 0)
   }
   const look = (folder: string): void => {
-    for (const name of readdirSync(join(folder, 'compiled'))) left.push(name.replace(/^postgrad-[^.]*/, 'cache'))
+    for (const name of keptIn(folder)) left.push(basename(name).replace(/^postgrad-[^.]*/, 'cache'))
   }
   printed(library('one'), WORK, [], [() => {}, leave, look])
   expect(left.sort()).toEqual(['cache', 'cache.new'])
