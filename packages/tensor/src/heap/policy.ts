@@ -137,16 +137,28 @@ function collectAbove(bytes: number): void {
   collector()?.()
 }
 
-let collect: (() => void) | null | undefined
+let collect: (() => void) | null = null
 
-/** V8's own, which a flag makes visible at run time; null where that is not possible. */
+/**
+ * V8's own, which a flag makes visible in contexts that are made from then on; null where that is not possible. The flag is taken back: code that V8 has compiled is of its flags, and
+ * threads that start later could not use what was made for them.
+ */
 function collector(): (() => void) | null {
-  if (collect === undefined) {
-    builtin<typeof import('node:v8')>('node:v8').setFlagsFromString('--expose-gc')
-    const found: unknown = builtin<typeof import('node:vm')>('node:vm').runInNewContext('typeof gc === "function" ? gc : null')
-    collect = found as (() => void) | null
-  }
+  collect ??= visibleCollector() ?? withFlag(visibleCollector)
   return collect
+}
+
+const visibleCollector = () =>
+  builtin<typeof import('node:vm')>('node:vm').runInNewContext('typeof gc === "function" ? gc : null') as (() => void) | null
+
+function withFlag<T>(read: () => T): T {
+  const { setFlagsFromString } = builtin<typeof import('node:v8')>('node:v8')
+  setFlagsFromString('--expose-gc')
+  try {
+    return read()
+  } finally {
+    setFlagsFromString('--no-expose-gc')
+  }
 }
 
 /**

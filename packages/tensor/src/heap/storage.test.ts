@@ -1,5 +1,6 @@
 /** Storage in the heap and outside: equal results, blocks come back, views follow a copy on write, closed stays closed. */
 import { constants, PerformanceObserver } from 'node:perf_hooks'
+import { cachedDataVersionTag, setFlagsFromString } from 'node:v8'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { full, rand, Tensor, tensor, zeros } from '../index.js'
 import {
@@ -51,7 +52,11 @@ describe('policy', () => {
       await turn()
     }
     const held = heap.heldBytes
+    setFlagsFromString('--no-expose-gc')
+    const flags = cachedDataVersionTag()
     collectEarly()
+    // Threads that start later take the code that was compiled under these flags.
+    expect(cachedDataVersionTag()).toBe(flags)
     for (let i = 0; i < turns; i++) await turn()
     expect(held - heap.heldBytes).toBeGreaterThan(3 * 2 ** 20 * 44)
   })
