@@ -63,8 +63,8 @@ export function settle(tensors: Iterable<Tensor | null | undefined>): void {
   settleAll(steps)
 }
 
-/** The sources of this thread's steps that are forks, by the storage that each was made of. */
-const forks = new WeakMap<Storage, WeakRef<Source>>()
+/** The last source that was made of each storage. */
+const sources = new WeakMap<Storage, WeakRef<Source>>()
 
 /** A source of more bytes is a fork, or nothing. */
 const COPIED_BYTES_MAX = 16 * 1024
@@ -78,19 +78,24 @@ function isHoldable(storage: Storage, length: number): boolean {
   return isForkable(storage, length) || byteLength(storage.dtype, length) <= COPIED_BYTES_MAX
 }
 
+/** A chain knows one number by its value, so no source of it is looked for. */
 function sourceOf(storage: Storage, offset: number, length: number): Source {
-  if (!isForkable(storage, length)) return new Source(heldOf(storage, offset, length))
-  const before = forks.get(storage)?.deref()
-  if (before !== undefined && before.users > 0 && isFork(before.storage, storage, offset, length)) return before
+  if (length === 1) return new Source(heldOf(storage, offset, length))
+  const before = sources.get(storage)?.deref()
+  if (before !== undefined && !before.storage.isClosed && hasElements(before.storage, storage, offset, length)) return before
   const source = new Source(heldOf(storage, offset, length))
-  forks.set(storage, new WeakRef(source))
+  sources.set(storage, new WeakRef(source))
   return source
 }
 
-/** Whether `fork` still has these elements of `storage`. A write since the fork gave the storage another block. */
-function isFork(fork: Storage, storage: Storage, offset: number, length: number): boolean {
-  const [was, is] = [fork.host!, storage.host!]
-  return was.buffer === is.buffer && was.byteOffset === is.byteOffset + offset * is.BYTES_PER_ELEMENT && fork.length === length
+/** Whether `held` still has these elements of `storage`: a fork lies where they lie, since a write gives the storage another block; a copy has the same bytes. */
+function hasElements(held: Storage, storage: Storage, offset: number, length: number): boolean {
+  if (held.length !== length) return false
+  const [was, is] = [held.host!, storage.host!]
+  const begin = is.byteOffset + offset * is.BYTES_PER_ELEMENT
+  if (was.buffer === is.buffer && was.byteOffset === begin) return true
+  const { byteLength: bytes } = was
+  return bytes <= COPIED_BYTES_MAX && Buffer.from(was.buffer, was.byteOffset, bytes).equals(Buffer.from(is.buffer, begin, bytes))
 }
 
 /**

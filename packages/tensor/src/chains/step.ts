@@ -22,16 +22,24 @@ import type { DType } from '../values/dtype.js'
 /** The elements of a storage, as steps found them. */
 export class Source {
   readonly storage: Storage
+  /** The same for equal numbers, and for the same elements. */
+  readonly key: string
   /** How many operands of steps they are. */
   users = 0
 
   constructor(storage: Storage) {
     this.storage = storage
+    this.key = storage.length === 1 ? numberKey(storage) : `#${storage.serial}`
   }
 
   release(): void {
-    if (--this.users === 0 && this.storage.isLeased) this.storage.close()
+    if (--this.users === 0) this.storage.close()
   }
+}
+
+function numberKey({ dtype, host }: Storage): string {
+  const value = host![0]!
+  return `${dtype} ${Object.is(value, -0) ? '-0' : value}`
 }
 
 /** A storage with `length` elements as they are now: a later write to `storage`, or its end, leaves them. It belongs to no scope and no formula. */
@@ -47,10 +55,10 @@ export function heldOf(storage: Storage, offset: number, length: number): Storag
 }
 
 /** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
-export const STEPS_MAX = 64
+export const STEPS_MAX = 256
 /** Large tensors that a pass of several results reads and writes. */
-const STREAMS_MAX = 16
-/** How often a step is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
+const STREAMS_MAX = 96
+/** How often a step that no graph saved is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
 const TIMES_MAX = 2
 /** So many cheap steps one after the other take about as long as to write a result and to read it. */
 const COST_MAX = 8
@@ -126,11 +134,6 @@ export class Step implements Pending {
     for (const operand of operands) operand.release()
   }
 
-  /** Whether to keep the result, which the graph has saved, rather than to compute it again in the backward pass. */
-  get isWorthKeeping(): boolean {
-    return this.storage?.isKept === true && isCostly(this)
-  }
-
   /** Adds this step and all that it needs, operands first; `numbers` knows what has been added. */
   addTo(chain: Chain): number {
     const known = chain.numbers.get(this)
@@ -183,15 +186,17 @@ class Chain {
   readonly steps: (Omit<ChainStep, 'operands'> & { readonly operands: readonly number[] })[] = []
   readonly sources: ChainSource[] = []
   readonly operands: Operand[] = []
-  readonly #places: { readonly source: Source; readonly run: number }[] = []
+  /** The numbers of sources, by what they are, and how each element is repeated. */
+  readonly #places = new Map<string, number>()
 
   addSource(source: Source, run: number): number {
-    const found = this.#places.findIndex((place) => place.source === source && place.run === run)
-    if (found >= 0) return -1 - found
+    const key = `${source.key} ${run}`
+    const known = this.#places.get(key)
+    if (known !== undefined) return known
     const { storage } = source
-    this.#places.push({ source, run })
     this.sources.push({ dtype: storage.dtype, period: storage.length, run })
     this.operands.push(dense(storage))
+    this.#places.set(key, -this.sources.length)
     return -this.sources.length
   }
 
@@ -214,7 +219,10 @@ function dense(storage: Storage): Operand {
   return { storage, offset: 0, shape: [length], strides: [1], dtype, numel: length, isContiguous: true }
 }
 
-/** The steps whose results are written: those that were asked for, those that the backward pass had better read, and some of those that were computed too often. */
+/**
+ * The steps whose results are written: those that were asked for, and those that would be computed again for longer than it takes to write and to read them. Of a
+ * result that a graph saved, that counts from the first time on, and all the times that it has been computed; of others, from the third time on.
+ */
 function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
   const { order, steps } = chain
   const reads = new Int32Array(order.length)
@@ -228,19 +236,17 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
   }
   // The cost to compute each of them again, from sources and written results.
   const costs = new Int32Array(order.length)
+  const asked = new Set(wanted)
   return order.filter((step, i) => {
+    const { storage, users, times } = step
     const most = steps[i]!.operands.reduce((cost, at) => Math.max(cost, at < 0 ? 0 : costs[at]!), 0)
     const cost = most + (isCostly(step) ? COST_MAX : 1)
-    const isAsked = wanted.includes(step) || step.isWorthKeeping
-    if (isAsked || (cost >= COST_MAX && step.times >= TIMES_MAX && isAwaited(step, isNewlyRead[i] === 1, reads[i]!))) return true
+    const isSaved = storage !== null && storage.savers > 0 && cost * (times + 1) >= COST_MAX
+    const isAwaited = times >= TIMES_MAX && cost >= COST_MAX && isNewlyRead[i] === 1 && (storage !== null || users > reads[i]!)
+    if (asked.has(step) || isSaved || isAwaited) return true
     costs[i] = cost
     return false
   })
-}
-
-/** Whether further passes may need it: `reads` of its users are steps of this pass. */
-function isAwaited({ storage, users }: Step, isNewlyRead: boolean, reads: number): boolean {
-  return storage?.isKept === true || (isNewlyRead && (storage !== null || users > reads))
 }
 
 /** Computes the elements of these steps, of one size and one device, in one pass. */

@@ -71,6 +71,8 @@ export class Storage {
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
+  /** @internal How many nodes of graphs will read it in their backward pass. */
+  savers: number
 
   /** Takes ownership of `host`: the caller does not write to it any more. A storage without one is a buffer of `memory`. */
   constructor(dtype: DType, host: TypedArray | null, length = host!.length, memory: Memory = CPU, device: BufferLease | null = null) {
@@ -87,6 +89,7 @@ export class Storage {
     this.pending = null
     this.isClosed = false
     this.isKept = false
+    this.savers = 0
     if (made !== null) made.push(this)
   }
 

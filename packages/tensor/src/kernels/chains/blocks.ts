@@ -70,7 +70,7 @@ function isRunOn(
 ): boolean {
   const units = unitsOf(program, direct)
   const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
-  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : longBlockOf(program)
+  const elements = isShared ? program.n : blockElements(program, units, direct)
   const scratch = new Scratch(program, elements, direct !== null)
   try {
     const block = isShared ? elements : blockOf(program, elements)
@@ -311,6 +311,13 @@ function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit
     for (const [k, at] of operands.entries()) if (sources[at]?.period === 1 && !TAKES_SINGLE[form][k]) found.add(at)
   }
   return found
+}
+
+/** Lanes alone take longer blocks than kernels, since each call of theirs costs more. */
+function blockElements(program: ChainProgram, units: readonly Unit[], direct: DirectKernels | null): number {
+  if (direct === null) return BLOCK
+  if (units.length === 1) return longBlockOf(program)
+  return units.every((unit) => unit.length > 1) ? LONG_BLOCK / 2 : BLOCK
 }
 
 /** Sources that are repeated are laid out in scratch: of many, the blocks are shorter. */
