@@ -417,7 +417,7 @@ test.each([
   ],
 ] as const)('CHAIN-1 a pass over many tensors, %s, is cut into units, and has the same bits', (_, fn) => {
   withHeapFrom(1, () => {
-    for (const n of [5, 1000, 20_011]) {
+    for (const n of [1003, 20_011]) {
       const [x, ws] = [randn([n]), Array.from({ length: 40 }, () => randn([n]))]
       const expected = fn(x, ws).map((y) => y.dataSync())
       let found: Tensor[] = []
