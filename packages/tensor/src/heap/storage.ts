@@ -26,7 +26,7 @@ export interface HeapPlace extends HeapDescriptor {
  */
 let made: Storage[] | null = null
 
-/** A step of a chain (`chains/step.ts`): it computes the elements of a storage when somebody asks for them. */
+/** A step of a chain (`chains/step.ts`): it computes the elements of a storage when code first asks for them. */
 export interface Pending {
   /** Gives the storage its elements, by `receive`. */
   settle(): void
@@ -122,7 +122,7 @@ export class Storage {
     return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
   }
 
-  /** A storage of the cpu whose elements `pending` computes when somebody asks for them. */
+  /** A storage of the cpu whose elements `pending` computes when code first asks for them. */
   static awaiting(dtype: DType, length: number, pending: Pending): Storage {
     const storage = new Storage(dtype, null, length)
     storage.pending = pending

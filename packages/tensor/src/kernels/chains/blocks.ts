@@ -58,24 +58,42 @@ export function runBlocks(program: ChainProgram, sources: readonly Operand[], ou
     return
   }
   const direct = backend.direct?.() ?? null
-  // Where the heap has no room for scratch, the cells compute all.
-  if (direct === null || !isRunOn(program, sources, outputs, backend, direct)) isRunOn(program, sources, outputs, backend, null)
+  const units = unitsOf(program, direct)
+  const run = (elements: number, on: DirectKernels | null, cut: readonly Unit[]) =>
+    isRunBy(program, cut, elements, sources, outputs, backend, on)
+  // Where the heap has no room for scratch as large as the tensors, blocks do; where it has none for these, the cells compute all.
+  if (
+    direct !== null &&
+    ((isShared(program, units, direct) && run(program.n, direct, units)) || run(blockElements(program, units), direct, units))
+  )
+    return
+  run(BLOCK, null, unitsOf(program, null))
+}
+
+/** Whether helper threads share the kernels of a chain, which then compute whole tensors. */
+function isShared({ n }: ChainProgram, units: readonly Unit[], { threads }: DirectKernels): boolean {
+  return threads > 1 && n >= LONG_BLOCK && units.length > 1 && units.some((unit) => unit.length === 1)
+}
+
+/** Lanes alone take longer blocks than kernels, since each of their calls costs more. */
+function blockElements(program: ChainProgram, units: readonly Unit[]): number {
+  if (units.length === 1) return longBlockOf(program)
+  return units.every((unit) => unit.length > 1) ? LONG_BLOCK / 2 : BLOCK
 }
 
 /** False, having computed nothing: the direct kernels reach no scratch. */
-function isRunOn(
+function isRunBy(
   program: ChainProgram,
+  units: readonly Unit[],
+  elements: number,
   sources: readonly Operand[],
   outputs: readonly Operand[],
   backend: Backend,
   direct: DirectKernels | null,
 ): boolean {
-  const units = unitsOf(program, direct)
-  const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
-  const elements = isShared ? program.n : blockElements(program, units, direct)
   const scratch = new Scratch(program, elements, direct !== null)
   try {
-    const block = isShared ? elements : blockOf(program, elements)
+    const block = elements === program.n ? elements : blockOf(program, elements)
     const blocks = new Blocks(program, units, block, sources, outputs, backend, direct, scratch)
     if (scratch.lacksRoom) return false
     blocks.run()
@@ -328,7 +346,11 @@ function readsRuns({ sources, steps }: ChainProgram, i: number, direct: DirectKe
   const step = steps[i]!
   const first = sources.length
   const from = step.operands.map((at) => sources[at]?.dtype ?? steps[at - first]!.made)
-  return step.operands.some((at) => at < first && isLongRun(sources[at]!)) && from.every((dtype) => dtype === 'float32') && direct.isOfLanes(step, from)
+  return (
+    step.operands.some((at) => at < first && isLongRun(sources[at]!)) &&
+    from.every((dtype) => dtype === 'float32') &&
+    direct.isOfLanes(step, from)
+  )
 }
 
 /** The operands that a kernel may read as one element for all. */
@@ -359,20 +381,13 @@ function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit
   return found
 }
 
-/** Lanes alone take longer blocks than kernels, since each call of theirs costs more. */
-function blockElements(program: ChainProgram, units: readonly Unit[], direct: DirectKernels | null): number {
-  if (direct === null) return BLOCK
-  if (units.length === 1) return longBlockOf(program)
-  return units.every((unit) => unit.length > 1) ? LONG_BLOCK / 2 : BLOCK
-}
-
 /** Sources that are repeated are laid out in scratch: of many, the blocks are shorter. */
 function longBlockOf({ n, sources }: ChainProgram): number {
   const repeated = sources.filter(({ period }) => period > 1 && period < n).length
   return Math.min(LONG_BLOCK, Math.max(BLOCK, Math.floor(SCRATCH_ELEMENTS / Math.max(1, repeated))))
 }
 
-/** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
+/** For each source and step, the last unit that reads it; a step that no unit reads: its own. */
 function lastUses({ sources, steps }: ChainProgram, units: readonly Unit[]): number[] {
   const last = new Array<number>(sources.length + steps.length).fill(-1)
   for (const [u, unit] of units.entries()) {
