@@ -1,4 +1,4 @@
-/** What the tests of chains have in common. */
+/** Common parts of the tests of chains. */
 import { type Tensor, withDevice } from '../index.js'
 import { Storage, withChainsFrom, withHeapFrom, withHeapLimit } from '../internal.js'
 

@@ -1,4 +1,4 @@
-/** What a step holds of its operands, and what writes and `close` leave of it. */
+/** A step holds the elements of its operands as they were: sources, later writes, and `close`. */
 import { expect, test } from '@jest/globals'
 import { fromTypedArray, full, memoryScope, randn, type Tensor, tensor, zeros } from '../index.js'
 import { isPending, recording, Storage, withHeapFrom } from '../internal.js'
