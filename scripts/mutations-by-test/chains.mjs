@@ -42,7 +42,7 @@ export const chains = [
     'packages/tensor/src/kernels/chains/blocks.ts',
     'some = Math.min(some, (number + 1) * runs.run - start - done)',
     'some = Math.min(some, number * runs.run + 2 * runs.run - start - done)',
-    'a call of lanes goes on in the next run with the number of the one before',
+    'a call of lanes takes the number of one run for the next run, too',
   ),
   t(
     'chain-saved-is-computed-again',
