@@ -2,13 +2,15 @@
 import { t } from './mutation.mjs'
 
 const TEST = 'packages/tensor/src/chains/chains.test.ts'
+const SOURCES = 'packages/tensor/src/chains/sources.test.ts'
+const PASSES = 'packages/tensor/src/chains/passes.test.ts'
 const LANES = 'packages/tensor/src/kernels/wasm/lanes/lanes.test.ts'
 const BACKWARD = 'packages/autograd/src/engine/chains.test.ts'
 
 export const chains = [
   t(
     'chain-holds-a-users-array',
-    TEST,
+    SOURCES,
     'CHAIN-3',
     'packages/tensor/src/chains/step.ts',
     'held.host!.set(storage.host!.subarray(offset, offset + length))',
@@ -17,7 +19,7 @@ export const chains = [
   ),
   t(
     'chain-passes-without-bound',
-    TEST,
+    PASSES,
     'CHAIN-5',
     'packages/tensor/src/chains/step.ts',
     'return steps <= STEPS_MAX && streams <= STREAMS_MAX',
@@ -34,6 +36,33 @@ export const chains = [
     'each layer computes all layers before it again',
   ),
   t(
+    'chain-run-goes-on-in-the-next-one',
+    PASSES,
+    'CHAIN-1',
+    'packages/tensor/src/kernels/chains/blocks.ts',
+    'some = Math.min(some, (number + 1) * runs.run - start - done)',
+    'some = Math.min(some, number * runs.run + 2 * runs.run - start - done)',
+    'a call of lanes takes the number of one run for the next run, too',
+  ),
+  t(
+    'chain-saved-is-computed-again',
+    BACKWARD,
+    'CHAIN-6',
+    'packages/tensor/src/chains/step.ts',
+    'storage !== null && storage.savers > 0 && cost',
+    'storage !== null && storage.savers < 0 && cost',
+    'the backward pass computes what it needs again for each layer',
+  ),
+  t(
+    'chain-small-source-is-never-known',
+    SOURCES,
+    'CHAIN-3',
+    'packages/tensor/src/chains/record.ts',
+    '!before.storage.isClosed && hasElements(',
+    'before.storage.isClosed && hasElements(',
+    'each step that reads a row has a copy of its own',
+  ),
+  t(
     'chain-result-next-to-its-view',
     TEST,
     'CHAIN-4',
@@ -44,11 +73,11 @@ export const chains = [
   ),
   t(
     'chain-keeps-what-it-has-used',
-    TEST,
+    SOURCES,
     'CHAIN-3',
     'packages/tensor/src/chains/step.ts',
-    'if (--this.users === 0 && this.storage.isLeased) this.storage.close()',
-    'if (--this.users === 0 && this.storage.isLeased) return',
+    'if (--this.users === 0) this.storage.close()',
+    'if (--this.users === 0) return',
     'a chain holds blocks of its sources when all is computed',
   ),
   t(

@@ -88,6 +88,7 @@ export class FunctionContext<State = unknown> {
   /** @internal */
   release(): void {
     this.freed ||= this.saved.length > 0
+    for (const variable of this.saved) variable.release()
     this.saved = []
     for (const { storage } of this.own) {
       // It was the graph's alone.

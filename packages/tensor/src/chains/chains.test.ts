@@ -1,22 +1,8 @@
-/** Functions that `compile` made, on data alone; `autograd/src/engine/chains.test.ts` has their gradients. */
+/** Random programs, and the functions that `compile` makes, on data alone; `autograd/src/engine/chains.test.ts` has their gradients. */
 import { expect, test } from '@jest/globals'
-import {
-  compile,
-  type DType,
-  fromTypedArray,
-  full,
-  Generator,
-  memoryScope,
-  randn,
-  type Tensor,
-  type TypedArray,
-  tensor,
-  withDevice,
-  zeros,
-} from '../index.js'
-import { isPending, recording, Storage, settle, withChainsFrom, withHeapFrom, withHeapLimit } from '../internal.js'
-
-const small = <T>(fn: () => T): T => withChainsFrom(1, fn)
+import { compile, type DType, fromTypedArray, Generator, randn, type Tensor, type TypedArray, tensor, zeros } from '../index.js'
+import { isPending } from '../internal.js'
+import { PLACES, seen, small, stepsOf } from './chains.fixture.js'
 
 const SPECIAL = [0, -0, 1, -1, 0.5, 2, 1e-40, -1e-40, 1e38, -3e38, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN, 7.5]
 
@@ -131,38 +117,9 @@ function program(seed: number): readonly unknown[] {
   return xs
 }
 
-/** The bytes, with one kind of NaN. To compare numbers would take longer than to compute them. */
-const seen = (xs: readonly unknown[]) =>
-  (xs as Tensor[]).map((x) => {
-    if (x.isClosed) return 'closed'
-    const values = x.dataSync()
-    for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i])) values[i] = Number.NaN
-    return `${x.dtype} [${x.shape}] ${Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('latin1')}`
-  })
-
-/** How many steps a call records. */
-function stepsOf(fn: () => unknown): number {
-  const { awaiting } = Storage
-  let steps = 0
-  Storage.awaiting = (...args) => {
-    steps++
-    return awaiting.apply(Storage, args)
-  }
-  try {
-    fn()
-  } finally {
-    Storage.awaiting = awaiting
-  }
-  return steps
-}
-
 const GROUP = 100
 const firsts = Array.from({ length: 3 }, (_, i) => 1 + i * GROUP)
-const PLACES: Readonly<Record<string, <T>(fn: () => T) => T>> = {
-  'managed memory': (fn) => withHeapLimit(0, fn),
-  'the heap': (fn) => withHeapFrom(1, fn),
-  'the device js': (fn) => withDevice('js', fn),
-}
+
 const cases = Object.keys(PLACES).flatMap((place) => firsts.map((first) => [place, first] as const))
 
 test.each(cases)('CHAIN-1 in %s, random programs, seeds from %d on: compiled, they have the same bits and errors', (place, first) => {
@@ -204,93 +161,6 @@ test('CHAIN-2 within a compiled function that calls another one, nothing is comp
   expect(wasPending).toBe(true)
 })
 
-test.each(['managed memory', 'the heap'])(
-  'CHAIN-3 of %s, a step reads what its operands held when it was recorded: later writes and closes change nothing',
-  (place) => {
-    PLACES[place]!(() => {
-      const x = full([3000], 2)
-      const row = tensor(Float32Array.from({ length: 3000 }, (_, i) => i))
-      const [y, z] = small(() =>
-        recording(() => {
-          const y = x.mul(10).add(row)
-          const z = y.add(1)
-          x.fill_(5)
-          return [y, z]
-        }),
-      )
-      x.mul_(2)
-      row.close()
-      expect(isPending(y!)).toBe(true)
-      y!.add_(100)
-      expect([y!.dataSync()[7], z!.dataSync()[7], x.dataSync()[7]]).toEqual([127, 28, 10])
-      x.close()
-      const later = small(() => recording(() => y!.mul(2).neg()))
-      y!.close()
-      expect(later.dataSync()[7]).toBe(-254)
-    })
-  },
-)
-
-test('CHAIN-3 a write to a user’s array, or to another tensor on it, changes no step that was recorded before', () => {
-  for (const n of [3000, 40_000]) {
-    const array = new Float32Array(n).fill(1)
-    const [x, same] = [fromTypedArray(array), fromTypedArray(array)]
-    const [a, b] = small(() =>
-      recording(() => {
-        const a = x.mul(2).add(1)
-        array.fill(100)
-        const b = x.mul(2)
-        same.fill_(7)
-        return [a, b]
-      }),
-    )
-    expect([a!.dataSync()[5], b!.dataSync()[5]]).toEqual([3, 200])
-  }
-})
-
-test('CHAIN-3 HEAP-8 a small part of a block is copied, or not recorded: a step never keeps the whole block', () => {
-  withHeapFrom(1, () => {
-    const rows = zeros([100, 3000])
-    const { heap, block } = rows.storage.lease!
-    const [y, z] = small(() => recording(() => [rows.select(0, 1).mul(2), rows.narrow(0, 0, 20).mul(2)]))
-    expect([isPending(y!), isPending(z!), heap.isShared(block)]).toEqual([true, false, false])
-    const w = small(() => recording(() => rows.narrow(0, 0, 30).mul(2)))
-    expect([isPending(w), heap.isShared(block)]).toEqual([true, true])
-    rows.fill_(1)
-    expect([y, w].map((each) => each!.dataSync()[0])).toEqual([0, 0])
-  })
-})
-
-test('CHAIN-3 a memoryScope around steps closes those that it does not return, and the returned one has its elements', () => {
-  const x = randn([5000])
-  const expected = x.mul(3).add(1).dataSync()
-  let inner: Tensor | null = null
-  const y = small(() =>
-    recording(() =>
-      memoryScope(() => {
-        inner = x.mul(3)
-        return inner.add(tensor([1]))
-      }),
-    ),
-  )
-  expect([inner!.isClosed, isPending(y)]).toEqual([true, true])
-  expect(y.dataSync()).toEqual(expected)
-})
-
-test('CHAIN-3 what steps alone hold is given back when they are computed or closed', () => {
-  withHeapFrom(1, () => {
-    const x = randn([4000])
-    const { heap, block } = x.storage.lease!
-    expect(heap.isShared(block)).toBe(false)
-    const [a, b] = small(() => recording(() => [x.mul(2), x.mul(3)]))
-    expect(heap.isShared(block)).toBe(true)
-    a!.dataSync()
-    expect(heap.isShared(block)).toBe(true)
-    b!.close()
-    expect(heap.isShared(block)).toBe(false)
-  })
-})
-
 test('CHAIN-4 a mistake is an error of the operation that makes it, at the operation', () => {
   const closed = zeros([10])
   closed.close()
@@ -321,120 +191,6 @@ test('CHAIN-4 a result and a view of it, which computes it, are operands of one 
   expect(Array.from(small(() => f(x)).dataSync())).toEqual([4, 8, 8, 12])
 })
 
-test('CHAIN-5 small tensors, and other devices of the process within one function, are computed as always', () => {
-  const f = compile((x: Tensor) => x.mul(2).add(1))
-  expect(stepsOf(() => f(zeros([1000])))).toBe(0)
-  expect(stepsOf(() => f(zeros([140_000])))).toBe(2)
-  const mixed = compile((x: Tensor) => withDevice('js', () => x.mul(2)).add(1))
-  expect(small(() => mixed(tensor([1, 2]))).toArray()).toEqual([3, 5])
-})
-
-test('CHAIN-5 a promise: what fn does before its first await becomes chains', async () => {
-  const f = compile(async (x: Tensor) => {
-    const y = x.mul(2)
-    const wasPending = isPending(y)
-    await Promise.resolve()
-    const z = x.mul(3)
-    return [wasPending, isPending(z), y.add(z).toArray()]
-  })
-  const first = small(() => f(tensor([1, 2])))
-  expect(await first).toEqual([true, false, [5, 10]])
-})
-
-test('CHAIN-5 a long chain is cut, and has the same bits', () => {
-  const long = (x: Tensor) => {
-    let y = x
-    for (let i = 0; i < 300; i++) y = i % 3 === 0 ? y.mul(1.01) : i % 3 === 1 ? y.add(x) : y.minimum(y.mul(y))
-    return y
-  }
-  const x = randn([5000])
-  expect(small(() => compile(long)(x)).dataSync()).toEqual(long(x).dataSync())
-})
-
-/** How many results each pass over memory writes. */
-function passesOf(fn: () => unknown): number[] {
-  const { uninitialized } = Storage
-  const { receive } = Storage.prototype
-  const passes: number[] = []
-  let last: 'made' | 'received' = 'received'
-  Storage.uninitialized = (...args) => {
-    if (last === 'received') passes.push(0)
-    last = 'made'
-    return uninitialized.apply(Storage, args)
-  }
-  Storage.prototype.receive = function (other) {
-    last = 'received'
-    passes[passes.length - 1]!++
-    receive.call(this, other)
-  }
-  try {
-    fn()
-  } finally {
-    Storage.uninitialized = uninitialized
-    Storage.prototype.receive = receive
-  }
-  return passes
-}
-
-test('CHAIN-5 results share a pass when they have steps or large sources in common, up to 16 tensors; others have one each', () => {
-  const n = 3000
-  withHeapFrom(1, () => {
-    const [x, y] = [randn([n]), randn([n])]
-    const several = (fn: () => Tensor[]) => passesOf(() => small(() => compile(fn)()))
-    expect(several(() => [x.mul(2), x.mul(3), x.add(y)])).toEqual([3])
-    expect(several(() => [x.mul(2), y.mul(3), x.add(1)])).toEqual([2, 1])
-    expect(several(() => Array.from({ length: 40 }, (_, i) => x.mul(i)))).toEqual([15, 15, 10])
-  })
-})
-
-test('CHAIN-5 hundreds of results of one function have their values', () => {
-  const xs = Array.from({ length: 700 }, (_, i) => full([100], i))
-  const ys = small(() => compile(() => xs.map((x) => x.mul(2)))())
-  expect(ys.map((y) => y.dataSync()[99])).toEqual(xs.map((_, i) => 2 * i))
-})
-
-test('CHAIN-6 what was computed twice, and is read once more, is written: the steps before it are computed no more', () => {
-  const x = randn([3000])
-  let inner: Tensor | null = null
-  const sums: number[] = []
-  const passes = passesOf(() =>
-    small(() =>
-      recording(() => {
-        const h = x.sin().exp()
-        inner = h
-        for (let i = 0; i < 5; i++) sums.push(h.mul(i).sum().dataSync()[0]!)
-      }),
-    ),
-  )
-  expect(isPending(inner!)).toBe(false)
-  // h with the third product.
-  expect(passes.filter((results) => results > 0)).toEqual([1, 1, 2, 1, 1])
-  const h = x.sin().exp()
-  expect(sums).toEqual([0, 1, 2, 3, 4].map((i) => h.mul(i).sum().dataSync()[0]))
-})
-
-test('CHAIN-6 a closed step that others read is written, too, and its elements go back with its last reader', () => {
-  withHeapFrom(1, () => {
-    const x = randn([3000])
-    const ys = small(() =>
-      recording(() => {
-        const h = x.sin()
-        const ys = [1, 2, 3, 4, 5].map((i) => h.mul(i))
-        h.close()
-        return ys
-      }),
-    )
-    const { heap, block } = x.storage.lease!
-    const found = ys.map((y) => {
-      const values = y.dataSync()
-      return [values, heap.isShared(block)]
-    })
-    const h = x.sin()
-    // From the third on, they read h.
-    expect(found).toEqual([1, 2, 3, 4, 5].map((i) => [h.mul(i).dataSync(), i < 3]))
-  })
-})
-
 test('a compiled function has the name, the length and the properties of its function', () => {
   const fn = Object.assign(
     function named(this: unknown, a: Tensor, b: Tensor): Tensor {
@@ -444,11 +200,4 @@ test('a compiled function has the name, the length and the properties of its fun
   )
   const compiled = compile(fn)
   expect([compiled.name, compiled.length, compiled.note]).toEqual(['named', 2, 3])
-})
-
-test('CHAIN-5 several results of one size are computed in one pass', () => {
-  const xs = small(() => recording(() => [0, 1, 2].map((i) => randn([3000]).mul(i))))
-  expect(xs.map(isPending)).toEqual([true, true, true])
-  settle(xs)
-  expect(xs.map(isPending)).toEqual([false, false, false])
 })

@@ -17,9 +17,9 @@ export let records = false
 /** How many compiled functions are running. */
 let depth = 0
 
-/** From so many elements of the result on an operation is recorded: its caller asks. Measured: a chain of three costs as much as its operations there. */
+/** Operations on fewer elements are not recorded; the caller of `recorded` compares. Measured: of so many, a chain of three costs as much as its operations. */
 export let chainsFrom = 131_072
-/** Runs `fn`, which is synchronous, with chains of as few elements as that: for tests with small tensors. */
+/** Runs `fn`, which is synchronous, and in which operations on that many elements are recorded: for tests with small tensors. */
 export function withChainsFrom<T>(elements: number, fn: () => T): T {
   const before = chainsFrom
   chainsFrom = elements
@@ -30,7 +30,7 @@ export function withChainsFrom<T>(elements: number, fn: () => T): T {
   }
 }
 
-/** Runs `fn`, whose element-wise operations become steps, until it returns (a promise, too). */
+/** Runs `fn`. Until it returns, be it a promise, its element-wise operations become steps. */
 export function recording<T>(fn: () => T): T {
   records = true
   depth++
@@ -41,12 +41,12 @@ export function recording<T>(fn: () => T): T {
   }
 }
 
-/** Whether a compiled function is running, which has called the one that asks. */
+/** Whether a compiled function is running. */
 export function isRecording(): boolean {
   return depth > 0
 }
 
-/** The step of a pending storage; null: its elements are there. */
+/** The step that will compute the elements of a storage; null: it has them. */
 export function stepOf(storage: Storage): Step | null {
   return storage.pending as Step | null
 }
@@ -63,8 +63,8 @@ export function settle(tensors: Iterable<Tensor | null | undefined>): void {
   settleAll(steps)
 }
 
-/** The sources of this thread's steps that are forks, by the storage that each was made of. */
-const forks = new WeakMap<Storage, WeakRef<Source>>()
+/** The last source that was made of each storage. */
+const sources = new WeakMap<Storage, WeakRef<Source>>()
 
 /** A source of more bytes is a fork, or nothing. */
 const COPIED_BYTES_MAX = 16 * 1024
@@ -78,19 +78,24 @@ function isHoldable(storage: Storage, length: number): boolean {
   return isForkable(storage, length) || byteLength(storage.dtype, length) <= COPIED_BYTES_MAX
 }
 
+/** A source of these elements: an earlier one that still has them, or a new one. A chain compares single numbers by value itself (`Source.key`). */
 function sourceOf(storage: Storage, offset: number, length: number): Source {
-  if (!isForkable(storage, length)) return new Source(heldOf(storage, offset, length))
-  const before = forks.get(storage)?.deref()
-  if (before !== undefined && before.users > 0 && isFork(before.storage, storage, offset, length)) return before
+  if (length === 1) return new Source(heldOf(storage, offset, length))
+  const before = sources.get(storage)?.deref()
+  if (before !== undefined && !before.storage.isClosed && hasElements(before.storage, storage, offset, length)) return before
   const source = new Source(heldOf(storage, offset, length))
-  forks.set(storage, new WeakRef(source))
+  sources.set(storage, new WeakRef(source))
   return source
 }
 
-/** Whether `fork` still has these elements of `storage`. A write since the fork gave the storage another block. */
-function isFork(fork: Storage, storage: Storage, offset: number, length: number): boolean {
-  const [was, is] = [fork.host!, storage.host!]
-  return was.buffer === is.buffer && was.byteOffset === is.byteOffset + offset * is.BYTES_PER_ELEMENT && fork.length === length
+/** Whether `held` still has these elements of `storage`: a fork lies where they lie, since a write gives the storage another block; a copy has the same bytes. */
+function hasElements(held: Storage, storage: Storage, offset: number, length: number): boolean {
+  if (held.length !== length) return false
+  const [was, is] = [held.host!, storage.host!]
+  const begin = is.byteOffset + offset * is.BYTES_PER_ELEMENT
+  if (was.buffer === is.buffer && was.byteOffset === begin) return true
+  const { byteLength: bytes } = was
+  return bytes <= COPIED_BYTES_MAX && Buffer.from(was.buffer, was.byteOffset, bytes).equals(Buffer.from(is.buffer, begin, bytes))
 }
 
 /**
@@ -150,7 +155,7 @@ function areHoldable(operands: readonly Tensor[], layouts: readonly (Layout | nu
   return operands.every(({ storage }, i) => storage.pending !== null || isHoldable(storage, layouts[i]?.period ?? storage.length))
 }
 
-/** How many steps a step of these operands takes at most; counted where the sum of theirs is too large, since operands may have steps in common. */
+/** How many steps compute a step of these operands, at most. Operands may have steps in common, so where the sum of theirs is too large, the steps are counted. */
 function sizeWith(operands: readonly Tensor[], layouts: readonly (Layout | null)[]): number {
   let sum = 1
   for (const [i, { storage }] of operands.entries()) if (layouts[i] === null) sum += stepOf(storage)?.size ?? 0

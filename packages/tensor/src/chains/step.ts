@@ -1,11 +1,11 @@
 /**
- * A chain: element-wise steps that were recorded and not computed. Each step's result is a pending storage (`heap/storage.ts`), which is computed when somebody asks
- * for its elements, with all that it depends on, in one pass over memory (`kernels/chains/blocks.ts`).
+ * A chain: element-wise steps that were recorded and not computed. The result of a step is a pending storage (`heap/storage.ts`). When code asks for its elements,
+ * `settleAll` computes them, and all that they depend on, in one pass over memory (`kernels/chains/blocks.ts`).
  *
  * Note [What a chain keeps]
- * Steps refer to their operands: other steps, and sources. A source has the elements that a storage held when the step was recorded: a fork of them, or a copy of
- * a few, so a later write or `close` changes nothing here. A step releases its operands when its elements are there, or when it is closed and no step reads it. If
- * neither happens, the collector finds them. A result that is computed while steps read it becomes a source of theirs.
+ * The operands of a step are other steps and sources. A source has the elements that a storage held when the step was recorded: a fork of them, or a copy of
+ * a few. So a later write or `close` changes no step. A step releases its operands when its elements are computed, and when its storage is closed and no step
+ * reads it. If neither happens, the collector finds the operands. A result that is computed while steps read it becomes a source of these steps.
  */
 import { inSpan, tracing } from '@postgrad/base/internal'
 import { CPU } from '../heap/memory.js'
@@ -19,22 +19,30 @@ import type { KernelOp } from '../kernels/table/table.js'
 import type { Device } from '../tensor/device.js'
 import type { DType } from '../values/dtype.js'
 
-/** The elements of a storage, as steps found them. */
+/** The elements that a storage had when a step was recorded. */
 export class Source {
   readonly storage: Storage
-  /** How many operands of steps they are. */
+  /** The same for equal numbers, and for the same elements. */
+  readonly key: string
+  /** How many steps read it; a step that reads it twice counts twice. */
   users = 0
 
   constructor(storage: Storage) {
     this.storage = storage
+    this.key = storage.length === 1 ? numberKey(storage) : `#${storage.serial}`
   }
 
   release(): void {
-    if (--this.users === 0 && this.storage.isLeased) this.storage.close()
+    if (--this.users === 0) this.storage.close()
   }
 }
 
-/** A storage with `length` elements as they are now: a later write to `storage`, or its end, leaves them. It belongs to no scope and no formula. */
+function numberKey({ dtype, host }: Storage): string {
+  const value = host![0]!
+  return `${dtype} ${Object.is(value, -0) ? '-0' : value}`
+}
+
+/** A new storage with `length` elements as they are now, which later writes to `storage` and its `close` leave alone. It belongs to no scope and no formula. */
 export function heldOf(storage: Storage, offset: number, length: number): Storage {
   let held: Storage | null = null
   outsideOfScopes(() => {
@@ -46,13 +54,13 @@ export function heldOf(storage: Storage, offset: number, length: number): Storag
   return held!
 }
 
-/** Steps of one pass. A longer chain is cut: results in the middle are computed first. */
-export const STEPS_MAX = 64
+/** Steps of one pass. Of a longer chain, results in the middle are computed first. */
+export const STEPS_MAX = 256
 /** Large tensors that a pass of several results reads and writes. */
-const STREAMS_MAX = 16
-/** How often a step is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
+const STREAMS_MAX = 96
+/** How often a step that no graph saved is computed before it counts as one that is computed again and again: once in the forward pass, once in the backward pass. */
 const TIMES_MAX = 2
-/** So many cheap steps one after the other take about as long as to write a result and to read it. */
+/** To write a result and to read it takes about as long as so many cheap steps. Measured with 10⁶ elements. */
 const COST_MAX = 8
 
 export class Step implements Pending {
@@ -65,17 +73,17 @@ export class Step implements Pending {
   readonly p1: number
   /** The device that computes it. */
   readonly device: Device
-  /** How many steps it takes at most, this one too, to compute it. */
+  /** How many steps compute it, at most; this one counts. */
   readonly size: number
-  /** How many operands of steps it is. */
+  /** How many steps read it; a step that reads it twice counts twice. */
   users = 0
   /** How often it was computed and not written. */
   times = 0
-  /** That waits for the elements; null: it is closed. */
+  /** The pending storage; null once it has its elements or is closed. */
   storage: Storage | null
-  /** The elements, once they are there, while steps read them. */
+  /** The elements, from when they are computed until no step reads them. */
   private source: Source | null = null
-  /** Empty when nobody can ask for the elements any more, or has them. */
+  /** Empty once the elements are computed, or no code can ask for them. */
   private operands: readonly (Step | Source)[]
   private readonly runs: readonly number[]
 
@@ -126,12 +134,7 @@ export class Step implements Pending {
     for (const operand of operands) operand.release()
   }
 
-  /** Whether to keep the result, which the graph has saved, rather than to compute it again in the backward pass. */
-  get isWorthKeeping(): boolean {
-    return this.storage?.isKept === true && isCostly(this)
-  }
-
-  /** Adds this step and all that it needs, operands first; `numbers` knows what has been added. */
+  /** Adds this step and all that it needs, operands first, to a chain; returns its number there. */
   addTo(chain: Chain): number {
     const known = chain.numbers.get(this)
     if (known !== undefined) return known
@@ -141,7 +144,7 @@ export class Step implements Pending {
     return chain.addStep(this, added)
   }
 
-  /** Its elements are there. */
+  /** Takes over the computed elements. */
   receive(elements: Storage): void {
     const { storage } = this
     storage?.receive(elements)
@@ -153,7 +156,7 @@ export class Step implements Pending {
     this.releaseOperands()
   }
 
-  /** Adds the steps that would run, and the sources with as many elements. */
+  /** Adds to `into` the steps that would run, and the sources with as many elements as a result. */
   reach(into: Set<Step | Source>): Set<Step | Source> {
     if (this.source !== null) return into.add(this.source)
     if (into.has(this)) return into
@@ -176,22 +179,24 @@ export class Step implements Pending {
 
 const NONE: readonly never[] = []
 
-/** The steps and sources of a program, while it is made. A result's number is that of its step; sources are numbered −1, −2, … until all are known. */
+/** Collects the steps and sources of a program. While it does, steps have the numbers 0, 1, …, and sources −1, −2, …: how many sources there will be is not known. */
 class Chain {
   readonly numbers = new Map<Step, number>()
   readonly order: Step[] = []
   readonly steps: (Omit<ChainStep, 'operands'> & { readonly operands: readonly number[] })[] = []
   readonly sources: ChainSource[] = []
   readonly operands: Operand[] = []
-  readonly #places: { readonly source: Source; readonly run: number }[] = []
+  /** The numbers of sources, by what they are, and how each element is repeated. */
+  readonly #places = new Map<string, number>()
 
   addSource(source: Source, run: number): number {
-    const found = this.#places.findIndex((place) => place.source === source && place.run === run)
-    if (found >= 0) return -1 - found
+    const key = `${source.key} ${run}`
+    const known = this.#places.get(key)
+    if (known !== undefined) return known
     const { storage } = source
-    this.#places.push({ source, run })
     this.sources.push({ dtype: storage.dtype, period: storage.length, run })
     this.operands.push(dense(storage))
+    this.#places.set(key, -this.sources.length)
     return -this.sources.length
   }
 
@@ -214,7 +219,10 @@ function dense(storage: Storage): Operand {
   return { storage, offset: 0, shape: [length], strides: [1], dtype, numel: length, isContiguous: true }
 }
 
-/** The steps whose results are written: those that were asked for, those that the backward pass had better read, and some of those that were computed too often. */
+/**
+ * The steps whose results are written: those that were asked for, and those that would be computed again for longer than it takes to write and to read them. Of a
+ * result that a graph saved, that counts from the first time on, and all the times that it has been computed; of others, from the third time on.
+ */
 function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
   const { order, steps } = chain
   const reads = new Int32Array(order.length)
@@ -228,19 +236,17 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
   }
   // The cost to compute each of them again, from sources and written results.
   const costs = new Int32Array(order.length)
+  const asked = new Set(wanted)
   return order.filter((step, i) => {
+    const { storage, users, times } = step
     const most = steps[i]!.operands.reduce((cost, at) => Math.max(cost, at < 0 ? 0 : costs[at]!), 0)
     const cost = most + (isCostly(step) ? COST_MAX : 1)
-    const isAsked = wanted.includes(step) || step.isWorthKeeping
-    if (isAsked || (cost >= COST_MAX && step.times >= TIMES_MAX && isAwaited(step, isNewlyRead[i] === 1, reads[i]!))) return true
+    const isSaved = storage !== null && storage.savers > 0 && cost * (times + 1) >= COST_MAX
+    const isAwaited = times >= TIMES_MAX && cost >= COST_MAX && isNewlyRead[i] === 1 && (storage !== null || users > reads[i]!)
+    if (asked.has(step) || isSaved || isAwaited) return true
     costs[i] = cost
     return false
   })
-}
-
-/** Whether further passes may need it: `reads` of its users are steps of this pass. */
-function isAwaited({ storage, users }: Step, isNewlyRead: boolean, reads: number): boolean {
-  return storage?.isKept === true || (isNewlyRead && (storage !== null || users > reads))
 }
 
 /** Computes the elements of these steps, of one size and one device, in one pass. */
@@ -278,7 +284,7 @@ interface Pass {
   readonly reached: Set<Step | Source>
 }
 
-/** Computes the elements of these steps. Those that have steps or large sources in common share a pass, while it is not too large. */
+/** Computes the elements of these steps. Those that have steps or large sources in common share a pass, up to its limits. */
 export function settleAll(steps: readonly Step[]): void {
   if (steps.length === 1) {
     settleTogether(steps)
@@ -300,7 +306,7 @@ export function settleAll(steps: readonly Step[]): void {
     }
   }
   for (const { wanted } of passes) {
-    // A pass before may have written some of them.
+    // An earlier pass may have written some of them.
     const left = wanted.filter(({ storage }) => storage !== null)
     if (left.length > 0) settleTogether(left)
   }
@@ -325,7 +331,7 @@ function hasRoom({ wanted, reached }: Pass, own: ReadonlySet<Step | Source>): bo
   return steps <= STEPS_MAX && streams <= STREAMS_MAX
 }
 
-/** Whether to compute it again would take longer than to write the result: where it is a polynomial, or a loop that calls a function of the engine. */
+/** Whether the step takes longer than to write its result and to read it: a polynomial, or a loop that calls a function of the engine. */
 function isCostly({ form, op, dtype }: Step): boolean {
   if (form === 'unary') {
     const { simd }: UnaryDefinition = ROWS.unary[op as keyof typeof ROWS.unary]

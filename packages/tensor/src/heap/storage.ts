@@ -26,7 +26,7 @@ export interface HeapPlace extends HeapDescriptor {
  */
 let made: Storage[] | null = null
 
-/** A step of a chain (`chains/step.ts`): it computes the elements of a storage when somebody asks for them. */
+/** A step of a chain (`chains/step.ts`): it computes the elements of a storage when code first asks for them. */
 export interface Pending {
   /** Gives the storage its elements, by `receive`. */
   settle(): void
@@ -71,6 +71,8 @@ export class Storage {
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
+  /** @internal How many nodes of graphs will read it in their backward pass. */
+  savers: number
 
   /** Takes ownership of `host`: the caller does not write to it any more. A storage without one is a buffer of `memory`. */
   constructor(dtype: DType, host: TypedArray | null, length = host!.length, memory: Memory = CPU, device: BufferLease | null = null) {
@@ -87,6 +89,7 @@ export class Storage {
     this.pending = null
     this.isClosed = false
     this.isKept = false
+    this.savers = 0
     if (made !== null) made.push(this)
   }
 
@@ -119,7 +122,7 @@ export class Storage {
     return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
   }
 
-  /** A storage of the cpu whose elements `pending` computes when somebody asks for them. */
+  /** A storage of the cpu whose elements `pending` computes when code first asks for them. */
   static awaiting(dtype: DType, length: number, pending: Pending): Storage {
     const storage = new Storage(dtype, null, length)
     storage.pending = pending

@@ -25,8 +25,10 @@ interface BlockOperand {
 /** A source, or the result of a step that is written. */
 interface Place {
   readonly dtype: DType
-  /** 0: one element for all. */
+  /** 0: one element for all, or for each run. */
   readonly step: number
+  /** The source of this place, where lanes read one element for each run. */
+  readonly runs: ChainSource | null
   readonly storage: Storage
   /** The place of element 0 there; of scratch, of the block's first element. */
   readonly offset: number
@@ -56,24 +58,42 @@ export function runBlocks(program: ChainProgram, sources: readonly Operand[], ou
     return
   }
   const direct = backend.direct?.() ?? null
-  // Where the heap has no room for scratch, the cells compute all.
-  if (direct === null || !isRunOn(program, sources, outputs, backend, direct)) isRunOn(program, sources, outputs, backend, null)
+  const units = unitsOf(program, direct)
+  const run = (elements: number, on: DirectKernels | null, cut: readonly Unit[]) =>
+    isRunBy(program, cut, elements, sources, outputs, backend, on)
+  // Where the heap has no room for scratch as large as the tensors, blocks do; where it has none for these, the cells compute all.
+  if (
+    direct !== null &&
+    ((isShared(program, units, direct) && run(program.n, direct, units)) || run(blockElements(program, units), direct, units))
+  )
+    return
+  run(BLOCK, null, unitsOf(program, null))
+}
+
+/** Whether helper threads share the kernels of a chain, which then compute whole tensors. */
+function isShared({ n }: ChainProgram, units: readonly Unit[], { threads }: DirectKernels): boolean {
+  return threads > 1 && n >= LONG_BLOCK && units.length > 1 && units.some((unit) => unit.length === 1)
+}
+
+/** Lanes alone take longer blocks than kernels, since each of their calls costs more. */
+function blockElements(program: ChainProgram, units: readonly Unit[]): number {
+  if (units.length === 1) return longBlockOf(program)
+  return units.every((unit) => unit.length > 1) ? LONG_BLOCK / 2 : BLOCK
 }
 
 /** False, having computed nothing: the direct kernels reach no scratch. */
-function isRunOn(
+function isRunBy(
   program: ChainProgram,
+  units: readonly Unit[],
+  elements: number,
   sources: readonly Operand[],
   outputs: readonly Operand[],
   backend: Backend,
   direct: DirectKernels | null,
 ): boolean {
-  const units = unitsOf(program, direct)
-  const isShared = direct !== null && direct.threads > 1 && units.length > 1 && program.n >= LONG_BLOCK
-  const elements = isShared ? program.n : units.length > 1 || direct === null ? BLOCK : longBlockOf(program)
   const scratch = new Scratch(program, elements, direct !== null)
   try {
-    const block = isShared ? elements : blockOf(program, elements)
+    const block = elements === program.n ? elements : blockOf(program, elements)
     const blocks = new Blocks(program, units, block, sources, outputs, backend, direct, scratch)
     if (scratch.lacksRoom) return false
     blocks.run()
@@ -90,6 +110,8 @@ class Blocks {
   readonly #direct: DirectKernels | null
   readonly #block: number
   readonly #places: Place[]
+  /** Which units are computed in registers. */
+  readonly #isLanes: readonly boolean[]
   readonly #calls: Call[]
   /** Sources that are copied into scratch, for each block or once for all, and results that are copied out of it. */
   readonly #fills: { readonly source: number; readonly target: TypedArray; readonly isOnce: boolean }[] = []
@@ -112,7 +134,15 @@ class Blocks {
     this.#direct = direct
     this.#block = block
     const laidOut = singlesOfKernels(program, units)
-    this.#places = program.sources.map((source, i) => this.#sourcePlace(source, i, laidOut.has(i), scratch))
+    this.#isLanes = units.map((unit) => unit.length > 1 || (direct !== null && readsRuns(program, unit[0]!, direct)))
+    const ofKernels = new Set(units.flatMap((unit, u) => (this.#isLanes[u] ? [] : program.steps[unit[0]!]!.operands)))
+    this.#places = program.sources.map((source, i) => {
+      if (direct !== null && isLongRun(source) && !ofKernels.has(i)) {
+        const place = this.#runsPlace(source, i, scratch)
+        if (place !== null) return place
+      }
+      return this.#sourcePlace(source, i, laidOut.has(i), scratch)
+    })
     const last = lastUses(program, units)
     const first = sources.length
     const slots: (number | undefined)[] = []
@@ -127,7 +157,7 @@ class Blocks {
         this.#places[first + i] = this.#stepPlace(i, wanted < 0 ? null : outputs[wanted]!, slots, scratch)
       }
       for (const at of over) if (!reused.includes(at)) scratch.giveBack(slots[at]!)
-      return this.#call(unit)
+      return this.#call(unit, this.#isLanes[u]!)
     })
   }
 
@@ -177,13 +207,26 @@ class Blocks {
     const { storage, offset } = this.#sources[i]!
     const isSingle = period === 1 && !isLaidOut
     const isDense = period === this.#program.n
-    const isReached = this.#direct === null || (storage.host!.buffer === this.#direct.buffer && storage.length > IN_OBJECT_MAX)
     const step = isSingle ? 0 : 1
-    if (isReached && (isSingle || isDense)) return this.#place(storage, offset, step, isDense)
+    if (this.#isReached(storage) && (isSingle || isDense)) return this.#place(storage, offset, step, isDense)
     const view = scratch.viewOf(scratch.acquire(), dtype)
     if (isSingle) view[0] = storage.host![offset]!
     else this.#fills.push({ source: i, target: view, isOnce: !isDense && this.#block % (period * run) === 0 })
     return this.#place(new Storage(dtype, view), 0, step, false)
+  }
+
+  /** Null: its elements lie out of reach, and are too many for scratch. */
+  #runsPlace(source: ChainSource, i: number, scratch: Scratch): Place | null {
+    const { storage, offset } = this.#sources[i]!
+    if (this.#isReached(storage)) return this.#place(storage, offset, 0, false, source)
+    if (source.period > this.#block) return null
+    const view = scratch.viewOf(scratch.acquire(), source.dtype)
+    view.set(storage.host!.subarray(offset, offset + source.period))
+    return this.#place(new Storage(source.dtype, view), 0, 0, false, source)
+  }
+
+  #isReached(storage: Storage): boolean {
+    return this.#direct === null || (storage.host!.buffer === this.#direct.buffer && storage.length > IN_OBJECT_MAX)
   }
 
   #stepPlace(i: number, output: Operand | null, slots: (number | undefined)[], scratch: Scratch): Place {
@@ -199,12 +242,12 @@ class Blocks {
     return this.#place(new Storage(made, view), 0, 1, false)
   }
 
-  #place(storage: Storage, offset: number, step: number, moves: boolean): Place {
+  #place(storage: Storage, offset: number, step: number, moves: boolean, runs: ChainSource | null = null): Place {
     const { dtype } = storage
     const array = storage.host!
     const size = BYTES_PER_ELEMENT[dtype]
     const at = this.#direct !== null && array.buffer === this.#direct.buffer ? array.byteOffset + offset * size : -1
-    return { dtype, step, storage, offset, moves, at, size, bytes: moves ? size : 0 }
+    return { dtype, step, runs, storage, offset, moves, at, size, bytes: moves ? size : 0 }
   }
 
   #isAsWide(i: number, at: number): boolean {
@@ -212,8 +255,8 @@ class Blocks {
     return form !== 'conversion' && BYTES_PER_ELEMENT[this.#places[at]!.dtype] === BYTES_PER_ELEMENT[made]
   }
 
-  #call(unit: Unit): Call {
-    if (unit.length > 1) return this.#lanes(unit)
+  #call(unit: Unit, isLanes: boolean): Call {
+    if (isLanes) return this.#lanes(unit)
     const i = unit[0]!
     const step = this.#program.steps[i]!
     const out = this.#places[this.#sources.length + i]!
@@ -254,14 +297,20 @@ class Blocks {
     const at = places.map((place) => place.at)
     const { worked } = this.#direct!
     return (start, count) => {
-      for (let done = 0; done < count; done += LONG_BLOCK) {
+      for (let done = 0; done < count; ) {
+        let some = Math.min(LONG_BLOCK, count - done)
         for (let k = 0; k < places.length; k++) {
-          const { at: begin, bytes, size, step } = places[k]!
+          const { at: begin, bytes, size, step, runs } = places[k]!
           at[k] = begin + start * bytes + done * size * step
+          if (runs === null) continue
+          // Up to where its next run begins.
+          const number = Math.floor((start + done) / runs.run)
+          at[k] = begin + (number % runs.period) * size
+          some = Math.min(some, (number + 1) * runs.run - start - done)
         }
-        const some = Math.min(LONG_BLOCK, count - done)
         kernel(some, at)
         worked(some)
+        done += some
       }
     }
   }
@@ -284,6 +333,25 @@ const FEW = 64
 const SCRATCH_ELEMENTS = 8 * LONG_BLOCK
 /** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
 const IN_OBJECT_MAX = 64
+
+/** From so long a run on, lanes are called for each run, which costs less than to repeat its element in scratch. */
+const LONG_RUN = 256
+
+function isLongRun({ dtype, period, run }: ChainSource): boolean {
+  return dtype === 'float32' && period > 1 && run >= LONG_RUN
+}
+
+/** Whether the step is one for lanes by what it reads, even where it is the only one of its unit. */
+function readsRuns({ sources, steps }: ChainProgram, i: number, direct: DirectKernels): boolean {
+  const step = steps[i]!
+  const first = sources.length
+  const from = step.operands.map((at) => sources[at]?.dtype ?? steps[at - first]!.made)
+  return (
+    step.operands.some((at) => at < first && isLongRun(sources[at]!)) &&
+    from.every((dtype) => dtype === 'float32') &&
+    direct.isOfLanes(step, from)
+  )
+}
 
 /** The operands that a kernel may read as one element for all. */
 const TAKES_SINGLE: Readonly<Record<Form, readonly boolean[]>> = {
@@ -319,7 +387,7 @@ function longBlockOf({ n, sources }: ChainProgram): number {
   return Math.min(LONG_BLOCK, Math.max(BLOCK, Math.floor(SCRATCH_ELEMENTS / Math.max(1, repeated))))
 }
 
-/** For each source and step, the last unit that reads it; a step that nobody reads: its own. */
+/** For each source and step, the last unit that reads it; a step that no unit reads: its own. */
 function lastUses({ sources, steps }: ChainProgram, units: readonly Unit[]): number[] {
   const last = new Array<number>(sources.length + steps.length).fill(-1)
   for (const [u, unit] of units.entries()) {

@@ -29,7 +29,7 @@ export class Scratch {
     for (const { storage } of this.#slots) storage?.close()
   }
 
-  /** The number of a buffer that nobody uses. */
+  /** The number of a free buffer. */
   acquire(): number {
     const free = this.#free.pop()
     if (free !== undefined) return free
