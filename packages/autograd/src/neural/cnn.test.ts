@@ -1,7 +1,7 @@
 /** A small convolutional network trained for ten steps, as PyTorch trains it (`scripts/golden/cnn.py`), and its parts' own state. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { Generator, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { Generator, ones, randn, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import * as F from '../index.js'
 
 interface Values {
@@ -105,4 +105,21 @@ test('what does not fit is said in the words of the layer', () => {
   expect(() => F.mseLoss(x, ones([4]))).toThrow(refused('SHAPE_MISMATCH', "input's shape"))
   expect(() => F.crossEntropy(ones([2, 3]), tensor(Int32Array.of(0, 3)))).toThrow(refused('INDEX_OUT_OF_RANGE', '3'))
   expect(() => F.crossEntropy(ones([2, 3]), tensor(Int32Array.of(0)))).toThrow(refused('SHAPE_MISMATCH', '[N, C]'))
+})
+
+test('CONV a gradient that repeats one element, as that of a sum, gives what its dense copy gives, also when it is differentiated again', () => {
+  const random = new Generator(35)
+  const leaf = (shape: readonly number[]): Tensor => randn(shape, { generator: random, requiresGrad: true })
+  const leaves = [leaf([3, 4, 10, 10]), leaf([6, 2, 3, 3]), leaf([6])] as const
+  const [x, weight, bias] = leaves
+  const y = F.conv2d(x, weight, bias, { padding: 1, stride: 2, groups: 2 })
+  const single = tensor(0.75, { requiresGrad: true })
+  const results = [single.expand(y.shape), single.expand(y.shape).contiguous()].map((gradOutput) => {
+    const first = F.grad(y, leaves, { gradOutputs: [gradOutput], createGraph: true }) as Tensor[]
+    const loss = first.reduce((total, g) => total.add(g.square().sum()), zeros([]))
+    return [...first, ...(F.grad(loss, [x, weight, single]) as Tensor[])].map((g) => [...g.dataSync()])
+  })
+  expect(results[0]).toEqual(results[1])
+  // Each channel has 3 · 5 · 5 places.
+  expect(results[0]![2]).toEqual(Array.from({ length: 6 }, () => 75 * 0.75))
 })

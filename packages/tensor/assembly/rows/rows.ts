@@ -189,3 +189,8 @@ const enum Columns { sum_columns, prod_columns }
     x += row
   }
 }
+
+/** Folds pieces of n elements, a multiple of 64, each `step` bytes after the last, into the eight accumulators of a sum, as one long row. @exports sum_pieces: f32 f64 */
+@inline function sumPieces<T>(pieces: i32, n: i32, x: usize, step: i32, accumulators: usize): void {
+  for (let piece = 0; piece < pieces; piece++, x += <usize>step) foldGroups<T>(Groups.sum_groups, n, x, accumulators)
+}

@@ -16,7 +16,18 @@ import { classLoss, classLossBackward, firstOutside, indexed, nll, nllBackward }
 import { matmul } from './suite/matmul.suite.js'
 import { copy, draw, fill, triangle } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
-import { argsort, extremes, flip, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
+import {
+  argsort,
+  extremes,
+  flip,
+  productBackward,
+  products,
+  reduce,
+  runningSums,
+  softmax,
+  sumApart,
+  variance,
+} from './suite/reduce.suite.js'
 import type { Backend } from './table/backend.js'
 import { OPS } from './table/ops.js'
 import { isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
@@ -64,6 +75,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   ...each(['layerNorm', 'layerNormBackward'], layerNorm),
   ...each(['channelNorm', 'channelNormBackward'], channelNorm),
   ...each(OPS.step, step),
+  sumApart,
   ...each(['lstmCell', 'lstmCellBackward', 'gruCell', 'gruCellBackward'], cellOf),
   ...each(['attention', 'attentionBackward'], attention),
 }

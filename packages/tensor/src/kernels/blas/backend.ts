@@ -5,7 +5,7 @@
 
 import type { Backend } from '../table/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
-import type { ExternalProduct, Matrix } from '../wasm/calls/external.js'
+import { CALL_FROM, type ExternalProduct, type Matrix } from '../wasm/calls/external.js'
 import type { KernelHeap } from '../wasm/calls/memory.js'
 import { worked } from '../wasm/calls/pause.js'
 import { type Blas, openBlas } from './open.js'
@@ -13,8 +13,6 @@ import { type Blas, openBlas } from './open.js'
 const [ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE] = [101, 111, 112]
 /** One call has so many rows at least, also where it then takes longer. */
 const ROWS_MIN = 64
-/** Multiplications from which on a call of the library pays. */
-const FROM = 2 ** 15
 /** How many times as fast as the tiles of kernels.wasm it is, at least, for the pauses of what follows. */
 const FASTER = 4
 /** Multiplications of one call, after which the thread may pause: 8 ms with kernels for 512 bits, 65 ms with those for 128. The library packs b anew in each call. */
@@ -29,7 +27,7 @@ export function createBlasBackend(heap: () => KernelHeap, blas: Blas = openBlas(
 function productBy(blas: Blas, { buffer }: KernelHeap): ExternalProduct {
   const base = blas.addressOf(new Uint8Array(buffer))
   return (bytes, m, n, k, a, b, out, outRow, adds) => {
-    if (adds === undefined && m * n * k < FROM) return false
+    if (adds === undefined && m * n * k < CALL_FROM) return false
     const left = formOf(a, m, k, bytes)
     const right = formOf(b, k, n, bytes)
     if (left === null || right === null) return false

@@ -7,9 +7,12 @@ import type {
   LstmCell,
   LstmCellBackward,
   Operand,
+  Rows,
   Step,
+  SumApart,
 } from '../table/operands.js'
 import { unsupported } from '../table/table.js'
+import { rows } from './rows.suite.js'
 
 /** Element i of a dense operand. */
 const at = (x: Operand, i: number): number => x.storage.host![x.offset + i]!
@@ -243,6 +246,18 @@ const attentionBackward: AttentionBackward = (grad, q, k, v, mask, dq, dk, dv, s
   for (const [i, x] of [dq, dk, dv].entries()) if (x !== null) for (const [place, value] of sums[i]!.entries()) put(x, place, value)
 }
 
+/** The sum of a copy whose rows are dense. */
+const apart =
+  (sum: Rows): SumApart =>
+  (x, out, parts, outer, part) => {
+    const host = x.storage.host!.slice(0, x.numel)
+    for (let i = 0; i < x.numel; i++) {
+      const [p, o] = [Math.floor(i / (outer * part)), Math.floor(i / part) % outer]
+      host[(o * parts + p) * part + (i % part)] = at(x, i)
+    }
+    sum({ ...x, storage: { ...x.storage, host } as Operand['storage'], offset: 0 }, out, outer, parts * part, 1)
+  }
+
 const NONE = unsupported('the operations that it is made of run instead')
 const float = <K>(float32: K) => ({ float32, float64: NONE, int32: NONE, bool: NONE })
 const real = (rule: Rule) => ({ float32: step(rule, Math.fround), float64: step(rule, (x) => x), int32: NONE, bool: NONE })
@@ -259,6 +274,7 @@ export const fused = {
   lstmCellBackward: float(lstmCellBackward),
   gruCell: float(gruCell),
   gruCellBackward: float(gruCellBackward),
+  sumApart: { float32: apart(rows.sum.float32), float64: apart(rows.sum.float64), int32: NONE, bool: NONE },
   attention: float(attention),
   attentionBackward: float(attentionBackward),
 }

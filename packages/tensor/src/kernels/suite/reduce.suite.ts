@@ -1,7 +1,7 @@
 /** Kernels along the middle axis of [outer, k, inner]: reductions, running sums, sorting, softmax. */
 
 import { allocate } from '../../values/dtype.js'
-import type { Argsort, GradRows, Rows, Variance } from '../table/operands.js'
+import type { Argsort, GradRows, Rows, SumApart, Variance } from '../table/operands.js'
 import { type Any, type Block, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
 import { elementsOf, operandOf } from './layouts.suite.js'
 
@@ -59,6 +59,30 @@ export function reduce(cell: Cell): void {
       x[placeIn(cell, 130, x.length)] = value
       cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, cell.rubbish(outDtype, outer * inner + 9), k, 10, (kernel, o) =>
         kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner),
+      )
+    }
+  }
+}
+
+/** Of [parts, outer, part]: pieces of a part, several parts at once, totals that threads share. */
+export function sumApart(cell: Cell): void {
+  const own: readonly Block[] = [
+    [1, 1, 64],
+    [2, 3, 128],
+    [0, 2, 64],
+    [3, 1, 4160],
+    [5, 4, 192],
+    [2, 3, 2432],
+  ]
+  const draw = (): Block => {
+    const [parts, outer, part] = cell.block(4000, 0)
+    return [parts, outer, 64 * Math.ceil(part / 64)]
+  }
+  for (const [parts, outer, part] of cell.sizes(own, draw)) {
+    const x = cell.values(parts * outer * part + 4, cell.dtype, false)
+    for (const values of cell.variants(x)) {
+      cell.compare<SumApart>(`[${parts}, ${outer}, ${part}]`, cell.rubbish(cell.dtype, outer + 6), parts * part, maxAbs(x), (kernel, o) =>
+        kernel(operandOf(values, 2, [parts, outer, part]), operandOf(o, 3, [outer]), parts, outer, part),
       )
     }
   }

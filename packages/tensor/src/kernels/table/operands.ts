@@ -60,6 +60,8 @@ export type Grad = (grad: Operand, x: Operand, out: Operand, p0: number, p1: num
 
 /** x is dense [outer, k, inner]; out dense, [outer, inner] of reductions (`sum` over k = 0 writes zeros, `prod` ones), as x of scans, softmax and `flip`. */
 export type Rows = (x: Operand, out: Operand, outer: number, k: number, inner: number) => void
+/** out [outer] = the sums of floats x [parts, outer, part] over its first and last axis, as `sum` of a copy [outer, parts · part] has them; part is a multiple of 64. Dense. */
+export type SumApart = (x: Operand, out: Operand, parts: number, outer: number, part: number) => void
 /**
  * Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes; with `root` its square root, rounded once. out is
  * [outer, inner], dense as x; k = 0 gives NaN.
@@ -247,6 +249,7 @@ export interface Forms {
   channelNorm: Norm
   channelNormBackward: NormBackward
   step: Step
+  sumApart: SumApart
   lstmCell: LstmCell
   lstmCellBackward: LstmCellBackward
   gruCell: GruCell

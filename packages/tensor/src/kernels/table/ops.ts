@@ -58,6 +58,7 @@ export const OPS = {
   lstmCellBackward: ['lstmCellBackward'],
   gruCell: ['gruCell'],
   gruCellBackward: ['gruCellBackward'],
+  sumApart: ['sumApart'],
   /** softmax(q kᵀ scale) v, and the gradients of q, k and v. */
   attention: ['attention'],
   attentionBackward: ['attentionBackward'],
@@ -69,6 +70,7 @@ export const OPS = {
  */
 export const FUSED_FAMILIES = [
   'step',
+  'sumApart',
   'lstmCell',
   'lstmCellBackward',
   'gruCell',

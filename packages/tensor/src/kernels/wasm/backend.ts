@@ -24,6 +24,7 @@ import * as conv from './products/conv.js'
 import * as products from './products/products.js'
 import * as random from './random.js'
 import * as recurrent from './recurrent.js'
+import * as apart from './rows/apart.js'
 import * as extremes from './rows/extremes.js'
 import * as norm from './rows/norm.js'
 import * as probabilities from './rows/probabilities.js'
@@ -38,6 +39,7 @@ const FILES = [
   indexed,
   random,
   rows,
+  apart,
   running,
   extremes,
   sorting,

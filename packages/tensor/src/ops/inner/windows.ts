@@ -26,11 +26,15 @@ export const convolution: Functional<(x: Tensor, weight: Tensor, bias: Tensor | 
     },
     grad: {
       reads: [[1], [0], []],
-      grads: ([g], s, ops) => [
-        s.needs(0) ? ops.convolutionInput(g!, s.tensor(1), s.attrs[0]) : null,
-        s.needs(1) ? ops.convolutionWeight(s.tensor(0), g!, s.attrs[0]) : null,
-        s.needs(2) ? ops.sum(g!, [0, 2, 3]) : null,
-      ],
+      grads: ([grad], s, ops) => {
+        // Each of the three would copy it otherwise.
+        const g = grad!.isContiguous ? grad! : ops.contiguous(grad!)
+        return [
+          s.needs(0) ? ops.convolutionInput(g, s.tensor(1), s.attrs[0]) : null,
+          s.needs(1) ? ops.convolutionWeight(s.tensor(0), g, s.attrs[0]) : null,
+          s.needs(2) ? ops.sum(g, [0, 2, 3]) : null,
+        ]
+      },
     },
   },
 )

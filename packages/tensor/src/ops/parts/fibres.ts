@@ -3,7 +3,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { ReduceOp, ScanOp, SoftmaxOp } from '../../kernels/table/table.js'
 import { contiguous } from '../../raw/copy.js'
-import { kernelsFor } from '../../tensor/device.js'
+import { fusedKernel, kernelsFor } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { type DType, isFloating } from '../../values/dtype.js'
 import { dtypeMismatch, shapeText } from '../../values/errors.js'
@@ -58,11 +58,16 @@ export function reduced(
   dtype: DType,
 ): Fibres & { readonly out: Tensor } {
   const { shape } = x
-  const list = dims === undefined ? null : normalizeDims(op, dims, shape.length)
-  const over = list === null || list.length === shape.length ? null : list
+  const over = dimsOver(op, dims, shape)
   const out = Tensor.uninitialized(dtype, reducedShape(shape, over, keepdim), x.storage.memory)
   const { dense, outer, k, inner } = fibresOver(x, over)
   return { dense, outer, k, inner, out }
+}
+
+/** Ascending; null: all. @throws DIM_OUT_OF_RANGE */
+function dimsOver(op: string, dims: DimsArg | undefined, { length }: Shape): readonly number[] | null {
+  const list = dims === undefined ? null : normalizeDims(op, dims, length)
+  return list === null || list.length === length ? null : list
 }
 
 function reducedShape(shape: Shape, dims: readonly number[] | null, keepdim: boolean): Shape {
@@ -78,9 +83,39 @@ function reducedShape(shape: Shape, dims: readonly number[] | null, keepdim: boo
 /** A reduction by a kernel: places are int32, all else has x's dtype. @param name of the operation, for its errors */
 export function reduce(op: ReduceOp, x: Tensor, dims: DimsArg | undefined, keepdim = false, name: string = op): Tensor {
   const dtype = op === 'argmax' || op === 'argmin' ? 'int32' : x.dtype
+  if (op === 'sum' && x.shape.length > 2 && Array.isArray(dims) && dims.length > 1) {
+    const out = sumApart(x, dimsOver(name, dims, x.shape), keepdim)
+    if (out !== null) return out
+  }
   const { dense, outer, k, inner, out } = reduced(name, x, dims, keepdim, dtype)
   if (k === 0 && op !== 'sum' && op !== 'prod' && out.numel > 0) throw emptyReduction(op, x.shape)
   kernelsFor(x)[op][x.dtype](dense, out, outer, k, inner)
+  return out
+}
+
+/** A part has whole groups of rule SUM. */
+const GROUP = 64
+/** The most totals: the kernel holds eight doubles for each. */
+const TOTALS_MAX = 4096
+
+/** The sum over the first dimensions and the last, as of a channel's gradients, by a kernel that needs no copy. Null: another form, or the device has no such kernel. */
+function sumApart(x: Tensor, dims: readonly number[] | null, keepdim: boolean): Tensor | null {
+  if (dims === null || dims[0] !== 0 || dims[dims.length - 1] !== x.shape.length - 1) return null
+  const { shape } = x
+  const first = dims.findIndex((dim, i) => dim !== i)
+  const last = shape.length - (dims.length - first)
+  if (dims[first] !== last) return null
+  let [parts, outer, part] = [1, 1, 1]
+  for (let d = 0; d < shape.length; d++) {
+    if (d < first) parts *= shape[d]!
+    else if (d < last) outer *= shape[d]!
+    else part *= shape[d]!
+  }
+  if (x.numel === 0 || part % GROUP !== 0 || outer > TOTALS_MAX) return null
+  const kernel = fusedKernel('sumApart', x)
+  if (kernel === null) return null
+  const out = Tensor.uninitialized(x.dtype, reducedShape(shape, dims, keepdim), x.storage.memory)
+  kernel(contiguous(x), out, parts, outer, part)
   return out
 }
 

@@ -8,22 +8,17 @@ export interface Matrix {
   readonly col: number
 }
 
+/** out [m, n] = a [m, k] · b [k, n], all in the memory: elements of `bytes` bytes, rows of out `outRow` bytes apart. */
+export type ProductArguments = readonly [bytes: 4 | 8, m: number, n: number, k: number, a: Matrix, b: Matrix, out: number, outRow: number]
+
 /**
- * out [m, n] = a [m, k] · b [k, n], all in the memory, rows of out `outRow` bytes apart. It may be false, when it has done nothing: kernels.wasm computes then.
- * The answer depends on the arguments' sizes and strides alone. With `adds` it computes at every size, and if `adds` is true, adds the product to `out`; rows or columns of
- * a and b must be dense then.
+ * Computes such a product, or does nothing and answers false: kernels.wasm computes then. The answer depends on the arguments' sizes and strides alone. With `adds` the library
+ * computes at every size, and if `adds` is true, adds the product to `out`; rows or columns of a and b must be dense then.
  */
-export type ExternalProduct = (
-  bytes: 4 | 8,
-  m: number,
-  n: number,
-  k: number,
-  a: Matrix,
-  b: Matrix,
-  out: number,
-  outRow: number,
-  adds?: boolean,
-) => boolean
+export type ExternalProduct = (...args: [...product: ProductArguments, adds?: boolean]) => boolean
+
+/** Multiplications from which on a call of a library pays. */
+export const CALL_FROM = 2 ** 15
 
 /** A backend that is kernels.wasm with such a library. */
 export interface External {

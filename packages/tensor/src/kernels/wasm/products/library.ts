@@ -8,7 +8,7 @@
  */
 import assert from 'node:assert'
 import type { ConvGeometry } from '../../table/neural.js'
-import type { ExternalProduct, Matrix } from '../calls/external.js'
+import { CALL_FROM, type ExternalProduct, type Matrix } from '../calls/external.js'
 import type { WasmInstance, Window } from '../calls/instance.js'
 import { worked } from '../calls/pause.js'
 import { Staged } from '../calls/staged.js'
@@ -19,8 +19,6 @@ export type Role = 'forward' | 'input' | 'weight'
 
 /** Multiplications up to which OpenBLAS copies neither operand of a product: two thirds of the time, where one side is short. */
 const SMALL_PRODUCT = 1_000_000
-/** Multiplications from which on a call pays. */
-const CALL_FROM = 2 ** 15
 /** Elements of a tap below which the columns have the whole window. */
 const TAP_MIN = 16
 

@@ -5,7 +5,7 @@
  */
 import type { ArrayOf, TypedArray } from '../../../values/dtype.js'
 import { type Factor, matmulOf, type Product, type Products } from '../../table/matmul.js'
-import type { Matrix } from '../calls/external.js'
+import type { Matrix, ProductArguments } from '../calls/external.js'
 import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from '../calls/instance.js'
 import { by, type OwnCells, type Rule } from '../calls/own.js'
 import { rowsAtOnce, worked } from '../calls/pause.js'
@@ -162,21 +162,20 @@ export function productScratch(m: number, n: number, k: number, bytes: number, b
 }
 
 /**
- * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes, for all kernels that use products. m, n, k ≥ 1. Rows of
- * the output lie `outRow` bytes apart, its columns are adjacent.
+ * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, for all kernels that use products. m, n, k ≥ 1.
  */
-export function product(
-  instance: WasmInstance,
-  bytes: 4 | 8,
-  m: number,
-  n: number,
-  k: number,
-  a: Matrix,
-  b: Matrix,
-  out: number,
-  outRow: number,
-  scratch: number,
-): void {
+export const product: (instance: WasmInstance, ...args: readonly [...product: ProductArguments, scratch: number]) => void = (
+  instance,
+  bytes,
+  m,
+  n,
+  k,
+  a,
+  b,
+  out,
+  outRow,
+  scratch,
+) => {
   if (instance.external?.(bytes, m, n, k, a, b, out, outRow)) return
   const kernels = instance.products[bytes]
   if (m === 1) vector(kernels, n, k, bytes, a, b, out)

@@ -28,12 +28,12 @@ export const CHUNK = 2048
 /** Bytes of room for a chunk of any dtype. */
 export const ROOM = CHUNK * 8
 /** The work of an element, in multiplications, for the question whether threads share a reduction. */
-const SHARED_WORK_PER_ELEMENT = 2
+export const SHARED_WORK_PER_ELEMENT = 2
 /** Elements of a unit of rows, and units of columns for each thread. */
 const UNIT = 32_768
 const UNITS_PER_THREAD = 4
 /** Bytes of eight double accumulators. */
-const SUMS = 64
+export const SUMS = 64
 
 const fold = (lazy: LazyInstance, op: Fold, dtype: 'float32' | 'float64' | 'int32', suffix: Suffix): Rows => {
   const loop = loopsOf(op)[dtype] as Rows

@@ -49,6 +49,7 @@ test('helpers take part in all kernels that are shared', async () => {
   const { attentionBackward, conv2dInput, layerNormBackward, channelNorm, channelNormBackward } = kernelsFor(rand([1]))
   const [heads, many, queries] = [rand([1, 4, 128, 64]), rand([1, 1, 2100, 64]), rand([1, 1, 64, 64])]
   const [rows, image, weight, column] = [rand([2000, 500]), rand([4, 16, 64, 64]), rand([16, 16, 3, 3]), rand([16])]
+  const channels = rand([4, 64, 64, 64])
   const strides = { strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
   const geometry = { n: 4, c: 16, o: 16, h: 127, w: 127, kh: 3, kw: 3, oh: 64, ow: 64, ...strides }
   const works: Readonly<Record<string, () => unknown>> = {
@@ -68,6 +69,7 @@ test('helpers take part in all kernels that are shared', async () => {
       (channelNormBackward.float32 as NormBackward)(image, image, column, column, null, zerosLike(image), zeros([16]), null, 0.1),
     'sum of rows': () => rows.sum([1]),
     'sum of columns': () => rows.sum([0]),
+    'sum of channels': () => channels.sum([0, 2, 3]),
     'greatest of all': () => rows.amax(),
     variance: () => rows.var(1),
     'a row broadcasts': () => rows.add(rows.select(0, 0)),

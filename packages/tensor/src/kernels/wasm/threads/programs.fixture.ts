@@ -130,7 +130,8 @@ function reduced(pick: (n: number) => number, wide: boolean): Tensor {
       () => where(x.gt(0), row, column),
       () => x.narrow(0, 0, 100).reshape([2, 50, shape[1]!]).div(row),
     ],
-  ][pick(13)]!()
+    () => numbers([1 + pick(4), 1 + pick(9), 64 * (1 + pick(90))], pick, wide).sum([0, 2]),
+  ][pick(14)]!()
 }
 
 /** A convolution of several images, or one of its gradients. */
