@@ -49,7 +49,7 @@ export class SavedVariable {
     this.version = tensor.storage.version
     const kept = this.packed === null
     this.tensor = kept ? tensor : null
-    if (kept) tensor.storage.isKept = true
+    if (kept) tensor.storage.saves++
     this.meta = kept ? tensor.autograd : null
   }
 
@@ -87,6 +87,7 @@ export class SavedVariable {
   }
 
   release(): void {
+    if (this.tensor !== null) this.tensor.storage.saves--
     this.tensor = null
     this.meta = null
     if (this.packed !== null) {

@@ -128,7 +128,7 @@ export class Step implements Pending {
 
   /** Whether to keep the result, which the graph has saved, rather than to compute it again in the backward pass. */
   get isWorthKeeping(): boolean {
-    return this.storage?.isKept === true && isCostly(this)
+    return this.storage?.isNeeded === true && isCostly(this)
   }
 
   /** Adds this step and all that it needs, operands first; `numbers` knows what has been added. */
@@ -240,7 +240,7 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
 
 /** Whether further passes may need it: `reads` of its users are steps of this pass. */
 function isAwaited({ storage, users }: Step, isNewlyRead: boolean, reads: number): boolean {
-  return storage?.isKept === true || (isNewlyRead && (storage !== null || users > reads))
+  return storage?.isNeeded === true || (isNewlyRead && (storage !== null || users > reads))
 }
 
 /** Computes the elements of these steps, of one size and one device, in one pass. */
