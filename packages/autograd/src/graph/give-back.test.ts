@@ -5,6 +5,8 @@ import { Storage, threadHeap, withHeapFrom } from '@postgrad/tensor/internal'
 import { residentDevice } from '@postgrad/tensor/suite'
 import { withPoisonedHeap } from '../engine/poisoned-heap.fixture.js'
 import * as F from '../index.js'
+import type { AccumulateGrad } from './accumulate-grad.js'
+import { gradientEdge } from './variable.js'
 
 const SHAPE = [2, 3]
 const leaf = () =>
@@ -313,6 +315,13 @@ test('HEAP-14 a gradient that code has read stays', () => {
     'by a hook of the gradient': (x) => {
       const kept: Tensor[] = []
       x.registerHook((grad) => void kept.push(grad))
+      chain(x).sum().backward()
+      return kept
+    },
+    'by a hook of the leaf': (x) => {
+      const kept: (Tensor | null)[] = []
+      const { node } = gradientEdge(x)!
+      ;(node as AccumulateGrad).addLeafHook((_, grad) => void kept.push(grad))
       chain(x).sum().backward()
       return kept
     },
