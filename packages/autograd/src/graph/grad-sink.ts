@@ -66,7 +66,7 @@ export const dotGradSink: GradSink = {
   accumulate(variable, grad, exclusive) {
     const meta = variable.autograd!
     const isUnseen = meta.grad === null || meta.unseenGrad !== null
-    // Assigning or reading `.grad` ends it: this code keeps nothing.
+    // accumulateInto has read `.grad` or assigned it, but it keeps nothing.
     if (accumulateInto(variable, grad, exclusive) && isUnseen) meta.unseenGrad = meta.grad!.storage
     runPostAccumulateHooks(variable)
   },

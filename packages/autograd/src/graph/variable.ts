@@ -62,6 +62,8 @@ export function replaceHistory(t: Tensor, node: Node | null, outputNr: number): 
   const before = metaOf(t)
   if (before !== null) {
     meta.grad = before.grad
+    // Both refer to it now.
+    before.unseenGrad = null
     meta.accumulateGrad = before.accumulateGrad
     meta.recordedAt = before.recordedAt
   }
