@@ -49,8 +49,8 @@ export const chains = [
     BACKWARD,
     'CHAIN-6',
     'packages/tensor/src/chains/step.ts',
-    'storage !== null && storage.savers > 0 && cost',
-    'storage !== null && storage.savers < 0 && cost',
+    'storage !== null && storage.saves > 0 && cost',
+    'storage !== null && storage.saves < 0 && cost',
     'the backward pass computes what it needs again for each layer',
   ),
   t(

@@ -3,6 +3,42 @@ import { t } from './mutation.mjs'
 
 export const gradientsThatStay = [
   t(
+    'read-gradient-goes-back',
+    'packages/autograd/src/graph/give-back.test.ts',
+    'HEAP-14',
+    'packages/tensor/src/tensor/tensor.ts',
+    '    autograd.unseenGrad = null\n    return autograd.grad',
+    '    return autograd.grad',
+    'a gradient that a program holds is given back to the heap',
+  ),
+  t(
+    'hooked-gradient-goes-back',
+    'packages/autograd/src/graph/give-back.test.ts',
+    'HEAP-14',
+    'packages/autograd/src/graph/accumulate-grad.ts',
+    'if (autograd !== null) autograd.unseenGrad = null',
+    'void autograd',
+    'a gradient that a hook of a leaf holds is given back to the heap',
+  ),
+  t(
+    'own-optimizer-loses-gradients',
+    'packages/nn/src/optim/optimizer.test.ts',
+    'HEAP-14',
+    'packages/nn/src/optim/optimizer-base.ts',
+    'keepsNone ? peekGrad(p) : p.grad',
+    'peekGrad(p)',
+    "a gradient that a user's optimizer keeps is given back to the heap",
+  ),
+  t(
+    'saved-once-is-saved-for-good',
+    'packages/nn/src/module/memory-scope.test.ts',
+    'what a graph saved',
+    'packages/autograd/src/graph/saved-variable.ts',
+    'if (this.tensor !== null) this.tensor.storage.saves--',
+    'void this.tensor',
+    'activations wait for the collector after their backward pass',
+  ),
+  t(
     'retained-of-view',
     'packages/autograd/src/graph/views.test.ts',
     'retainGrad of a view',

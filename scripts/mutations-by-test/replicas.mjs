@@ -196,7 +196,7 @@ export const replicas = [
     DDP('reducer.sim.test.ts'),
     'DDP-9 two',
     DDP('replica.ts'),
-    `!t.requiresGrad && t.storage.isKept`,
+    `!t.requiresGrad && t.storage.isNeeded`,
     `t.requiresGrad`,
     'a broadcast writes to a buffer that has the same bits',
   ),

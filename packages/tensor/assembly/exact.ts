@@ -27,11 +27,25 @@ const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciproca
 }
 
 /**
- * clamp by single instructions, for bounds that are numbers and for an upper one that is not -0. Where x equals a bound, it stays: at a lower bound of 0 the sum
- * makes 0 of -0, elsewhere it changes nothing.
+ * clamp by single instructions, for bounds that are numbers and for an upper one that is not -0. Where x equals a bound, it stays: at a lower bound of 0 a sum
+ * makes 0 of -0 (`isFrom0`, which is a constant).
  */
-@inline function within<T>(x: v128, low: v128, high: v128, zero: v128): v128 {
-  return v128.pmin<T>(v128.add<T>(v128.pmax<T>(x, low), zero), high)
+@inline function within<T>(x: v128, low: v128, high: v128, isFrom0: bool): v128 {
+  const above = v128.pmax<T>(x, low)
+  return v128.pmin<T>(isFrom0 ? v128.add<T>(above, v128.splat<T>(0)) : above, high)
+}
+
+@inline function clampLoop<T>(fours: usize, whole: usize, x: usize, out: usize, low: v128, high: v128, isFrom0: bool): void {
+  let i: usize = 0
+  for (; i < fours; i += 64) {
+    const from = x + i
+    const to = out + i
+    v128.store(to, within<T>(v128.load(from), low, high, isFrom0))
+    v128.store(to, within<T>(v128.load(from, 16), low, high, isFrom0), 16)
+    v128.store(to, within<T>(v128.load(from, 32), low, high, isFrom0), 32)
+    v128.store(to, within<T>(v128.load(from, 48), low, high, isFrom0), 48)
+  }
+  for (; i < whole; i += 16) v128.store(out + i, within<T>(v128.load(x + i), low, high, isFrom0))
 }
 
 @inline function isNegativeZero<T>(x: T): bool {
@@ -53,16 +67,9 @@ const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciproca
   const fours = whole & ~63
   let i: usize = 0
   if (isFloat<T>() && op == Op.clamp && p0 == p0 && p1 == p1 && !isNegativeZero<T>(p1)) {
-    const zero = v128.splat<T>(p0 == 0 && !isNegativeZero<T>(p0) ? <T>0 : <T>-0.0)
-    for (; i < fours; i += 64) {
-      const from = x + i
-      const to = out + i
-      v128.store(to, within<T>(v128.load(from), low, high, zero))
-      v128.store(to, within<T>(v128.load(from, 16), low, high, zero), 16)
-      v128.store(to, within<T>(v128.load(from, 32), low, high, zero), 32)
-      v128.store(to, within<T>(v128.load(from, 48), low, high, zero), 48)
-    }
-    for (; i < whole; i += 16) v128.store(out + i, within<T>(v128.load(x + i), low, high, zero))
+    if (p0 == 0 && !isNegativeZero<T>(p0)) clampLoop<T>(fours, whole, x, out, low, high, true)
+    else clampLoop<T>(fours, whole, x, out, low, high, false)
+    i = whole
   }
   for (; i < fours; i += 64) {
     const from = x + i

@@ -19,6 +19,7 @@ import {
   CPU,
   deviceOf,
   endTemporaries,
+  peekGrad,
   records,
   type Storage,
   sameShape,
@@ -161,7 +162,7 @@ export class Engine {
 }
 
 function gradOfLeaf(node: Node): Tensor | null {
-  return node instanceof AccumulateGrad ? node.variable.grad : null
+  return node instanceof AccumulateGrad ? peekGrad(node.variable) : null
 }
 
 /** @throws LEAF_MODIFIED */

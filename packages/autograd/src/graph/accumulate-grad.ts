@@ -48,7 +48,10 @@ export class AccumulateGrad extends Node {
 
   /** By the engine, at most once per pass. */
   runLeafHooks(task: object, grad: Tensor | null): void {
-    if (this.leafHooks !== null) for (const hook of [...this.leafHooks]) hook(task, grad)
+    if (this.leafHooks === null) return
+    const { autograd } = this.variable
+    if (autograd !== null) autograd.unseenGrad = null
+    for (const hook of [...this.leafHooks]) hook(task, grad)
   }
 
   runPostHooks(): void {

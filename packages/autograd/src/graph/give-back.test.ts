@@ -1,10 +1,12 @@
 /** The memory that a pass gives back to the heap, and all ways in which a gradient escapes and must stay. */
 import { expect, test } from '@jest/globals'
 import { type SparseTensor, type Tensor, tensor, withDevice } from '@postgrad/tensor'
-import { Storage } from '@postgrad/tensor/internal'
+import { Storage, threadHeap, withHeapFrom } from '@postgrad/tensor/internal'
 import { residentDevice } from '@postgrad/tensor/suite'
 import { withPoisonedHeap } from '../engine/poisoned-heap.fixture.js'
 import * as F from '../index.js'
+import type { AccumulateGrad } from './accumulate-grad.js'
+import { gradientEdge } from './variable.js'
 
 const SHAPE = [2, 3]
 const leaf = () =>
@@ -264,4 +266,99 @@ test('on a device with a memory of its own buffers go back, after what was queue
   const x = leaf()
   withDevice('js', () => chain(x).sin().sum().backward())
   expect(Array.from(gradient)).toEqual(values(x.grad))
+})
+
+/** Bytes of heap that `fn` has given back when it ends. */
+function givenBackBy(fn: () => void): number {
+  const heap = threadHeap()
+  const before = heap.heldBytes
+  fn()
+  return before - heap.heldBytes
+}
+
+test('HEAP-14 a gradient that nobody has read goes back when .grad becomes null', () => {
+  withHeapFrom(1, () => {
+    const x = leaf()
+    for (let pass = 1; pass <= 2; pass++) {
+      chain(x).sum().backward()
+      expect(givenBackBy(() => (x.grad = null))).toBeGreaterThan(0)
+    }
+    // Two passes add up in one block.
+    for (let pass = 1; pass <= 2; pass++) chain(x).sum().backward()
+    expect(givenBackBy(() => (x.grad = null))).toBeGreaterThan(0)
+    expect(givenBackBy(() => (x.grad = null))).toBe(0)
+  })
+})
+
+test('HEAP-14 a gradient that code has read stays', () => {
+  const seen: { readonly [how: string]: (x: Tensor) => (Tensor | null)[] } = {
+    after: (x) => {
+      chain(x).sum().backward()
+      return [x.grad]
+    },
+    'between two passes, which add up in it': (x) => {
+      chain(x).sum().backward()
+      const { grad } = x
+      chain(x).sum().backward()
+      return [grad]
+    },
+    'a view of it': (x) => {
+      chain(x).sum().backward()
+      return [x.grad!.reshape([-1])]
+    },
+    'by a hook of the pass': (x) => {
+      const kept: (Tensor | null)[] = []
+      x.registerPostAccumulateGradHook((leaf) => void kept.push(leaf.grad))
+      chain(x).sum().backward()
+      return kept
+    },
+    'by a hook of the gradient': (x) => {
+      const kept: Tensor[] = []
+      x.registerHook((grad) => void kept.push(grad))
+      chain(x).sum().backward()
+      return kept
+    },
+    'by a hook of the leaf': (x) => {
+      const kept: (Tensor | null)[] = []
+      const { node } = gradientEdge(x)!
+      ;(node as AccumulateGrad).addLeafHook((_, grad) => void kept.push(grad))
+      chain(x).sum().backward()
+      return kept
+    },
+    assigned: (x) => {
+      x.grad = x.detach().mul(2)
+      const { grad } = x
+      chain(x).sum().backward()
+      return [grad]
+    },
+    'by a graph of its own': (x) => {
+      const y = chain(x)
+      y.sum().backward(undefined, { createGraph: true })
+      const twice = x.grad!.mul(2)
+      return [twice, x.grad]
+    },
+    'by the caller, who gave it': (x) => {
+      const grad = x.detach().mul(3)
+      x.mul(1).reshape(SHAPE).backward(grad)
+      return [grad]
+    },
+  }
+  for (const how of Object.keys(seen)) {
+    expectKept((x) => {
+      const kept = seen[how]!(x)
+      x.grad = null
+      // Its block would be taken again.
+      chain(x).sum().backward()
+      return kept
+    })
+  }
+})
+
+test('HEAP-14 two leaves that get one gradient have one each', () => {
+  expectKept((x) => {
+    const y = leaf()
+    x.add(y).sum().backward()
+    x.grad = null
+    return [y.grad]
+  })
 })

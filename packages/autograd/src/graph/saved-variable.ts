@@ -49,10 +49,7 @@ export class SavedVariable {
     this.version = tensor.storage.version
     const kept = this.packed === null
     this.tensor = kept ? tensor : null
-    if (kept) {
-      tensor.storage.isKept = true
-      tensor.storage.savers++
-    }
+    if (kept) tensor.storage.saves++
     this.meta = kept ? tensor.autograd : null
   }
 
@@ -90,7 +87,7 @@ export class SavedVariable {
   }
 
   release(): void {
-    if (this.tensor !== null) this.tensor.storage.savers--
+    if (this.tensor !== null) this.tensor.storage.saves--
     this.tensor = null
     this.meta = null
     if (this.packed !== null) {

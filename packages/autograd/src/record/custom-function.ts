@@ -88,13 +88,9 @@ export class FunctionContext<State = unknown> {
   /** @internal */
   release(): void {
     this.freed ||= this.saved.length > 0
-    for (const variable of this.saved) variable.release()
+    for (const each of this.saved) each.release()
     this.saved = []
-    for (const { storage } of this.own) {
-      // It was the graph's alone.
-      storage.isKept = false
-      giveBack(storage)
-    }
+    for (const { storage } of this.own) giveBack(storage)
     this.own = []
   }
 }

@@ -225,7 +225,7 @@ export abstract class Module {
 
   /** Sets `.grad` of all parameters to null. */
   zeroGrad(): void {
-    for (const each of this.parameters()) if (each.grad !== null) each.grad = null
+    for (const each of this.parameters()) each.grad = null
   }
 
   /**

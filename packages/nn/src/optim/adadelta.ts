@@ -11,7 +11,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw, stepInto } from '@postgrad/tensor/internal'
 import { decaySquare_, direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adadelta`. */
@@ -47,6 +47,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdadeltaSettings)[]
  * w // [0.9968, 1.9968]
  */
 export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
+  static {
+    keepsNoGradient(Adadelta)
+  }
+
   protected override readonly layout = { step: 'number', squareAvg: 'tensor', accDelta: 'tensor' } as const
 
   /**

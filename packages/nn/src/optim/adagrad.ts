@@ -9,7 +9,7 @@ import { full, type Tensor } from '@postgrad/tensor'
 import { addSparse_, coalesce, isSparse, raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, direction, inPieces, rootPlus, rowsLike } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adagrad`. */
@@ -47,6 +47,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdagradSettings)[]
  * w // [0.9, 1.9]
  */
 export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
+  static {
+    keepsNoGradient(Adagrad)
+  }
+
   protected override readonly layout = { step: 'number', sum: 'tensor' } as const
 
   /**

@@ -11,7 +11,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adam` or `AdamW`. */
@@ -49,6 +49,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdamSettings)[]
  * w // [0.9, 1.9]
  */
 export class Adam extends OptimizerBase<AdamSettings, AdamState> {
+  static {
+    keepsNoGradient(Adam)
+  }
+
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor', maxExpAvgSq: 'tensor?' } as const
 
   /**
@@ -103,6 +107,10 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
  * w // [0.85, 1.8]
  */
 export class AdamW extends Adam {
+  static {
+    keepsNoGradient(AdamW)
+  }
+
   /**
    * @param params parameters, or groups of them with settings of their own
    * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;

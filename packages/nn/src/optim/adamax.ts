@@ -10,7 +10,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, direction } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adamax`. */
@@ -46,6 +46,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdamaxSettings)[]
  * w // [0.9, 1.9]
  */
 export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
+  static {
+    keepsNoGradient(Adamax)
+  }
+
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expInf: 'tensor' } as const
 
   /**

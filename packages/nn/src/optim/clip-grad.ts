@@ -1,7 +1,7 @@
 /** Bounds gradients: the norm of all together, or each element. PyTorch: `torch.nn.utils.clip_grad_norm_`, `clip_grad_value_`. */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor, zeros } from '@postgrad/tensor'
-import { invalidArgument, raw } from '@postgrad/tensor/internal'
+import { invalidArgument, peekGrad, raw } from '@postgrad/tensor/internal'
 
 /** Options of `clipGradValue_`. */
 export interface ClipGradOptions {
@@ -66,7 +66,7 @@ export function gradientsOf(op: string, parameters: Iterable<Tensor> | Tensor, {
   if (!isTensor(parameters) && typeof parameters?.[Symbol.iterator] !== 'function') {
     throw invalidArgument(op, 'parameters: a tensor, or a list of them', typeof parameters, 'Pass module.parameters().')
   }
-  return Array.from(isTensor(parameters) ? [parameters] : parameters, (p) => (grads === undefined ? p.grad : grads.get(p))).filter(
+  return Array.from(isTensor(parameters) ? [parameters] : parameters, (p) => (grads === undefined ? peekGrad(p) : grads.get(p))).filter(
     (g) => g !== null && g !== undefined,
   )
 }

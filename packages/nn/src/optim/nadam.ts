@@ -12,7 +12,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `NAdam`. */
@@ -47,6 +47,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof NAdamSettings)[]
  * w // [0.895, 1.895]
  */
 export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
+  static {
+    keepsNoGradient(NAdam)
+  }
+
   protected override readonly layout = { step: 'number', muProduct: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
 
   /**

@@ -6,7 +6,7 @@ import { enableGrad } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
 import { isThenable, structuredClone } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { invalidArgument, OPTIMIZER_STEP, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
+import { invalidArgument, OPTIMIZER_STEP, peekGrad, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
 import { ensureHeld } from '../module/held-members.js'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
 import { checkReduced } from './reduced-gradients.js'
@@ -31,6 +31,12 @@ interface PreparedEntry {
   readonly settings: object
   readonly next: Tensor
   readonly state: ParamState | undefined
+}
+
+/** Classes whose formula keeps no gradient. A user's class, also one that extends these, may keep what it sees. */
+const forgetful = new WeakSet<object>()
+export function keepsNoGradient(optimizer: object): void {
+  forgetful.add(optimizer)
 }
 
 /**
@@ -132,9 +138,10 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     checkReduced(op, parameters, grads)
     ensureHeld(op, parameters)
     this.age++
+    const keepsNone = forgetful.has(this.constructor)
     for (const group of this.groups) {
       for (const p of group.params) {
-        const grad = grads === undefined ? p.grad : (grads.get(p) ?? null)
+        const grad = grads !== undefined ? (grads.get(p) ?? null) : keepsNone ? peekGrad(p) : p.grad
         if (grad === null) continue
         this.update(p, grad, group)
         p.storage.writer = OPTIMIZER_STEP

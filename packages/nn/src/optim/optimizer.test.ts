@@ -2,8 +2,24 @@
 import { describe, expect, jest, test } from '@jest/globals'
 import { isGradEnabled, noGrad } from '@postgrad/autograd'
 import { type Device, type DeviceSpec, isTensor, ones, Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'
+import { threadHeap, withHeapFrom } from '@postgrad/tensor/internal'
 import { gpujsDevice } from '@postgrad/tensor/suite'
-import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, type OptimizerBase, RAdam, RMSprop, Rprop, SGD } from '../index.js'
+import {
+  Adadelta,
+  Adagrad,
+  Adam,
+  Adamax,
+  AdamW,
+  clipGradNorm_,
+  NAdam,
+  type Optimizer,
+  type OptimizerBase,
+  RAdam,
+  RMSprop,
+  Rprop,
+  SGD,
+  type SGDSettings,
+} from '../index.js'
 
 const p = (...v: number[]) => tensor(v, { requiresGrad: true })
 const values = (t: Tensor) => Array.from(t.dataSync())
@@ -33,6 +49,23 @@ const ALL: readonly (readonly [string, (params: Iterable<Tensor>) => Optimizer])
 ]
 
 describe.each(ALL)('%s', (_, make) => {
+  test('HEAP-14: a step, and clipping before it, leave the gradient to zeroGrad, which gives it back', () => {
+    const heap = threadHeap()
+    const held = withHeapFrom(1, () => {
+      const a = p(1, -2, 3)
+      const optimizer = make([a])
+      return [1, 2, 3, 4, 5].map(() => {
+        a.square().sum().backward()
+        clipGradNorm_([a], 0.5)
+        optimizer.step()
+        const before = heap.heldBytes
+        optimizer.zeroGrad()
+        return before - heap.heldBytes
+      })
+    })
+    expect(Math.min(...held)).toBeGreaterThan(0)
+  })
+
   test('a pass that meets a parameter which a step has written to says that it was a step, and what to do', () => {
     const a = p(1, -2)
     const optimizer = make([a]) as OptimizerBase<object, never>
@@ -300,5 +333,23 @@ describe('a state dict', () => {
     const load = () => optimizer.loadStateDict({ ...saved, paramGroups: [{ ...saved.paramGroups[0]!, eps: -1 }] })
     expect(refusal(load)).toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect(optimizer.paramGroups[0]!.lr).toBe(1e-3)
+  })
+})
+
+test('HEAP-14: a class that a user makes of an optimizer may keep the gradients that it sees', () => {
+  class Logging extends SGD {
+    readonly seen: Tensor[] = []
+    protected override update(p: Tensor, grad: Tensor, settings: SGDSettings): void {
+      this.seen.push(grad)
+      super.update(p, grad, settings)
+    }
+  }
+  withHeapFrom(1, () => {
+    const a = p(1, -2, 3)
+    const optimizer = new Logging([a], { lr: 0.1 })
+    a.square().sum().backward()
+    optimizer.step()
+    optimizer.zeroGrad()
+    expect(optimizer.seen.map(values)).toEqual([[2, -4, 6]])
   })
 })

@@ -11,7 +11,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `RAdam`. */
@@ -44,6 +44,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof RAdamSettings)[]
  * w // [0.8, 1.6]
  */
 export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
+  static {
+    keepsNoGradient(RAdam)
+  }
+
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
 
   /**

@@ -1,14 +1,14 @@
 /** Refuses a step by gradients that this rank has gathered alone: the replicas would differ. */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { isAlone } from '@postgrad/tensor/internal'
+import { isAlone, peekGrad } from '@postgrad/tensor/internal'
 
 /** `grads`: as of a step; left out: `.grad`. @throws GRADIENTS_NOT_REDUCED */
 export function checkReduced(op: string, parameters: Iterable<Tensor>, grads?: ReadonlyMap<Tensor, Tensor>): void {
   const alone: number[] = []
   let number = 0
   for (const p of parameters) {
-    const grad = grads === undefined ? p.grad : grads.get(p)
+    const grad = grads === undefined ? peekGrad(p) : grads.get(p)
     if (grad && isAlone(grad)) alone.push(number)
     number++
   }

@@ -12,7 +12,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw, stepInto } from '@postgrad/tensor/internal'
 import { addQuotient_, decay_, decaySquare_, direction, inPieces, rootPlus } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `RMSprop`. */
@@ -52,6 +52,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof RMSpropSettings)[]
  * w // [0.9, 1.9]
  */
 export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
+  static {
+    keepsNoGradient(RMSprop)
+  }
+
   protected override readonly layout = { step: 'number', squareAvg: 'tensor', gradAvg: 'tensor?', momentumBuffer: 'tensor?' } as const
 
   /**

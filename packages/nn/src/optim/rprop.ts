@@ -10,7 +10,7 @@
 import { full, type Tensor, zerosLike } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Rprop`. */
@@ -44,6 +44,10 @@ const NAMES = Object.keys(DEFAULTS) as (keyof RpropSettings)[]
  * w // [0.9, 1.9]
  */
 export class Rprop extends OptimizerBase<RpropSettings, RpropState> {
+  static {
+    keepsNoGradient(Rprop)
+  }
+
   protected override readonly layout = { step: 'number', prev: 'tensor', stepSize: 'tensor' } as const
 
   /**

@@ -9,7 +9,7 @@ import { type Tensor, zerosLike } from '@postgrad/tensor'
 import { addSparse_, isSparse, raw, stepInto } from '@postgrad/tensor/internal'
 import { direction, inPieces } from './formulas.js'
 import type { ParamGroupOptions } from './optimizer.js'
-import { OptimizerBase } from './optimizer-base.js'
+import { keepsNoGradient, OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `SGD`. */
@@ -48,6 +48,10 @@ const DEFAULTS = { momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, m
  * w // [0.8, 1.6]
  */
 export class SGD extends OptimizerBase<SGDSettings, SGDState> {
+  static {
+    keepsNoGradient(SGD)
+  }
+
   protected override readonly layout = { momentumBuffer: 'tensor?' } as const
 
   /**

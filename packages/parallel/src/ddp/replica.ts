@@ -63,7 +63,7 @@ const text = ([, dtype, shape, requiresGrad]: Described): string =>
 /** Gives all ranks the values of one. `from`: a rank of the group. A tensor that has the same bits already, and that a graph may have saved, is not written to. */
 export async function copyFrom(group: ProcessGroup, from: number, tensors: readonly Tensor[]): Promise<void> {
   if (tensors.length === 0) return
-  const isSaved = (t: Tensor): boolean => group.rank !== from && !t.requiresGrad && t.storage.isKept
+  const isSaved = (t: Tensor): boolean => group.rank !== from && !t.requiresGrad && t.storage.isNeeded
   const received = tensors.map((t) => (isSaved(t) ? Tensor.uninitialized(t.dtype, t.shape, t.storage.memory) : t))
   await broadcastCoalesced(received, group.ranks[from]!, { group })
   for (const [i, t] of tensors.entries()) {

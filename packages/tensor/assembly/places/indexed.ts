@@ -45,6 +45,14 @@ import { copyRun } from './move'
 /** out [outer, rows, inner] at index = x; x and index [outer, n, inner]. The last of several writes to one place stays. @exports scatter: 8 32 64 */
 @inline function scatter<T>(outer: i32, rows: i32, n: i32, inner: i32, x: usize, index: usize, out: usize): void {
   const row = <usize>inner * sizeof<T>()
+  if (n == 1 && inner == 1) {
+    // One element of each row, as oneHot writes them.
+    for (let i: usize = 0; i < <usize>outer; i++) {
+      store<T>(out + <usize>load<u32>(index + (i << 2)) * sizeof<T>(), load<T>(x + i * sizeof<T>()))
+      out += <usize>rows * sizeof<T>()
+    }
+    return
+  }
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < n; i++) {
       for (let to = out; to < out + row; to += sizeof<T>()) {

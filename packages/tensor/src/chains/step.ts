@@ -241,7 +241,7 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
     const { storage, users, times } = step
     const most = steps[i]!.operands.reduce((cost, at) => Math.max(cost, at < 0 ? 0 : costs[at]!), 0)
     const cost = most + (isCostly(step) ? COST_MAX : 1)
-    const isSaved = storage !== null && storage.savers > 0 && cost * (times + 1) >= COST_MAX
+    const isSaved = storage !== null && storage.saves > 0 && cost * (times + 1) >= COST_MAX
     const isAwaited = times >= TIMES_MAX && cost >= COST_MAX && isNewlyRead[i] === 1 && (storage !== null || users > reads[i]!)
     if (asked.has(step) || isSaved || isAwaited) return true
     costs[i] = cost

@@ -69,10 +69,10 @@ export class Storage {
   /** @internal The step that computes the elements; null once they are there, and for every storage that no chain makes. */
   pending: Pending | null
   isClosed: boolean
-  /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
+  /** @internal True when more than the code of a `memoryScope` may refer to it: a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
-  /** @internal How many nodes of graphs will read it in their backward pass. */
-  savers: number
+  /** @internal How many saved variables of graphs refer to it. Nor is it closed while there are any. */
+  saves: number
 
   /** Takes ownership of `host`: the caller does not write to it any more. A storage without one is a buffer of `memory`. */
   constructor(dtype: DType, host: TypedArray | null, length = host!.length, memory: Memory = CPU, device: BufferLease | null = null) {
@@ -89,7 +89,7 @@ export class Storage {
     this.pending = null
     this.isClosed = false
     this.isKept = false
-    this.savers = 0
+    this.saves = 0
     if (made !== null) made.push(this)
   }
 
@@ -157,6 +157,11 @@ export class Storage {
   get kind(): 'managed' | 'heap' | 'device' {
     if (this.memory !== CPU) return 'device'
     return this.lease === null ? 'managed' : 'heap'
+  }
+
+  /** @internal Whether a graph needs it, or more than the code of a `memoryScope` may refer to it. */
+  get isNeeded(): boolean {
+    return this.isKept || this.saves > 0
   }
 
   /** Whether closing it gives something back before the collector would. A pending storage gives back the operands of its step. */

@@ -7,7 +7,7 @@ import { beginTemporaries, endTemporaries, type Storage } from '../heap/storage.
  * what belongs to a graph, a leaf, a `.grad` or an optimizer.
  */
 export function giveBack(storage: Storage): void {
-  if (!storage.isKept && storage.isLeased) storage.close()
+  if (!storage.isNeeded && storage.isLeased) storage.close()
 }
 
 /** Runs `fn` and gives back what the heap or a device gave it: it keeps nothing, and what it computes is written into tensors that were there before. */

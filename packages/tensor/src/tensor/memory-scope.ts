@@ -7,7 +7,7 @@ import { isTensor } from './tensor.js'
 
 /**
  * Runs `fn`, returns its result, and closes the other tensors that were made meanwhile. Tensors in the result stay open, also inside arrays, objects, maps and
- * sets. So do tensors that something else may refer to: leaves that require grad, gradients in `.grad`, values that a graph saved, the state of an optimizer.
+ * sets. So do tensors that something else may refer to: leaves that require grad, gradients in `.grad`, values that a graph still needs for a backward pass, the state of an optimizer.
  * Closing a tensor closes all views of its storage. A tensor that `fn` stored elsewhere (a field, an outer variable) without returning it is closed, and using
  * it fails with TENSOR_CLOSED. Use it in loops that do not let the event loop run, since no finalizer runs there either. tfjs: `tidy`.
  * @throws INVALID_ARGUMENT if `fn` returns a promise, since tensors that other code makes meanwhile would be closed, too. Nothing is closed then.
@@ -32,7 +32,7 @@ export function memoryScope<T>(fn: () => T): T {
 
 function closeExcept(storages: readonly Storage[], results: ReadonlySet<Storage>): void {
   for (const storage of storages) {
-    if (storage.isKept || results.has(storage)) passToOuterScope(storage)
+    if (storage.isNeeded || results.has(storage)) passToOuterScope(storage)
     else storage.close()
   }
 }

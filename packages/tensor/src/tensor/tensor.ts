@@ -18,6 +18,8 @@ export interface AutogradMeta {
   /** True for a leaf that wants a gradient and for every tensor with a history. */
   requiresGrad: boolean
   grad: Tensor | null
+  /** The storage of `grad`, if the pass that computed it was the only holder then, and no code has asked the tensor for its `.grad` since; else null. */
+  unseenGrad: Storage | null
   gradFn: object | null
   /** Which of gradFn's forward outputs this tensor is. */
   outputNr: number
@@ -129,7 +131,10 @@ export class Tensor {
 
   /** The gradient that backward passes have added up; null before the first pass. Distributed passes leave their gradients in the context. */
   get grad(): Tensor | null {
-    return this.autograd === null ? null : this.autograd.grad
+    const { autograd } = this
+    if (autograd === null) return null
+    autograd.unseenGrad = null
+    return autograd.grad
   }
 
   /**
@@ -155,8 +160,14 @@ export class Tensor {
       })
     }
     if (value !== null) value.storage.isKept = true
-    if (this.autograd !== null) this.autograd.grad = value
-    else if (value !== null) {
+    const { autograd } = this
+    if (autograd !== null) {
+      const { unseenGrad } = autograd
+      autograd.grad = value
+      autograd.unseenGrad = null
+      // Nobody can use the old gradient any more.
+      if (value === null && unseenGrad?.isLeased === true) unseenGrad.close()
+    } else if (value !== null) {
       throw new PostgradError('GRAD_NOT_REQUIRED', {
         op: 'grad',
         expected: 'a tensor that requires a gradient',
@@ -452,6 +463,11 @@ export class Tensor {
  */
 export function isTensor(value: unknown): value is Tensor {
   return typeof value === 'object' && value !== null && 'storage' in value && 'strides' in value && 'autograd' in value
+}
+
+/** As `t.grad`, for code that keeps nothing of the gradient. */
+export function peekGrad(t: Tensor): Tensor | null {
+  return t.autograd === null ? null : t.autograd.grad
 }
 
 /** The installed handler. @throws OPS_NOT_LOADED when this file was imported without the package's doors */

@@ -105,6 +105,7 @@ export function indexed(cell: Cell): void {
     [3, 5, 7, 1],
     [2, 3, 8, 4],
     [1, 40, 90, 1],
+    [100, 7, 1, 1],
   ]
   const draw = (): (typeof own)[number] => {
     const [outer, n, inner] = cell.block(2500, 0)
