@@ -15,7 +15,7 @@ type MomentsExport = (rows: number, n: number, x: number, row: number, means: nu
 declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`variance_rows_${'f32' | 'f64'}`, VarianceExport>>,
-      Readonly<Record<`${'total' | 'square'}_columns_${'f32' | 'f64'}`, MomentsExport>> {}
+      Readonly<Record<`total_columns_${'f32' | 'f64'}` | `square_columns_${'f32' | 'f64'}`, MomentsExport>> {}
 }
 
 const variance =
