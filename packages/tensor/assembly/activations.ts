@@ -28,7 +28,7 @@ const CUBIC: f32 = 0.044715
 
 /** Functions of one exponential of ±x, which costs less where |x| is modest: most numbers are. */
 @inline function isExponential(op: Forward): bool {
-  return op == Forward.exp || op == Forward.sigmoid || op == Forward.silu
+  return op == Forward.exp || op == Forward.silu
 }
 
 /** `modest`, for functions of one exponential: the caller has seen that |x| is at most 87 in all lanes. */
@@ -36,7 +36,7 @@ const CUBIC: f32 = 0.044715
   if (op == Forward.exp) return expOf4(x, modest)
   if (op == Forward.log) return log4(x)
   if (op == Forward.tanh) return tanh4(x)
-  if (op == Forward.sigmoid) return sigmoid4(x, modest)
+  if (op == Forward.sigmoid) return sigmoid4(x)
   if (op == Forward.erf) return erf4(x)
   if (op == Forward.expm1) return expm14(x)
   if (op == Forward.log1p) return log1p4(x)
@@ -79,15 +79,30 @@ const CUBIC: f32 = 0.044715
   return f32x4.mul(g, f32x4.add(s, f32x4.mul(f32x4.mul(x, slope), f32x4.mul(s, f32x4.sub(one(), s)))))
 }
 
+@inline function areModest(x: usize): bool {
+  return areModest4(v128.load(x), v128.load(x, 16), v128.load(x, 32), v128.load(x, 48))
+}
+
 /** @exports f32 */
 @inline function forwardLoop(op: Forward, n: i32, x: usize, out: usize, p0: f32, p1: f32): void {
   const a = f32x4.splat(p0)
   const b = f32x4.splat(p1)
   const end = x + (<usize>n << 2)
   if (isExponential(op)) {
-    for (const fours = x + (<usize>(n & ~15) << 2); x < fours; x += 64, out += 64) {
-      if (areModest4(v128.load(x), v128.load(x, 16), v128.load(x, 32), v128.load(x, 48))) forwardFour(op, true, x, out, a, b)
-      else forwardFour(op, false, x, out, a, b)
+    const fours = x + (<usize>(n & ~15) << 2)
+    // V8 makes a constant anew in each round, unless the round's code runs before its condition, as that of modest ones does.
+    while (x < fours) {
+      if (areModest(x)) {
+        do {
+          forwardFour(op, true, x, out, a, b)
+          x += 64
+          out += 64
+        } while (x < fours && areModest(x))
+      } else {
+        forwardFour(op, false, x, out, a, b)
+        x += 64
+        out += 64
+      }
     }
   }
   // Two vectors share the constants, which are more than there are registers.

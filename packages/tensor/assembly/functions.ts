@@ -189,16 +189,8 @@ const ROUNDER: f64 = 6755399441055744
   }
 }
 
-/** Quotients below this have so few bits that their product with a float32 is exact in double. */
+/** Whole quotients below this have so few bits that their product with a float32 is exact in double. */
 const EXACT: f64 = 536870912 // 2^29
-
-/** The remainder a − b · trunc(a / b) of float32 a and b ≠ 0, exactly, with the sign of a. q is a / b, below EXACT. */
-@inline function restOf(a: v128, b: v128, q: v128): v128 {
-  const r = f64x2.sub(a, f64x2.mul(f64x2.trunc(q), b))
-  // A finite a below an infinite b is its own rest; a rest of 0 has the sign of a.
-  const rest = v128.bitselect(a, r, f64x2.lt(f64x2.abs(a), f64x2.abs(b)))
-  return withSignOf(f64x2.abs(rest), a)
-}
 
 /** All ones where a rest other than 0 has not the sign of b. */
 @inline function isOpposite(rest: v128, b: v128): v128 {
@@ -219,16 +211,20 @@ const EXACT: f64 = 536870912 // 2^29
   return v128.bitselect(zero, whole, f64x2.eq(quotient, splat(0)))
 }
 
-/** A lane whose quotient is large, or no number. */
+/** A lane whose quotient is large or no number, or whose b is infinite. */
 function slowRest(op: Rest, a: f64, b: f64): f64 {
   const y = f64x2.extract_lane(rest2(op, splat(a), splat(b), splat(a % b)), 0)
   return op == Rest.floor_divide && b == 0 ? a / b : y
 }
 
+/** Two of them. With a quotient below EXACT, rounding never makes it a whole number, and a − b · floor(a / b) is the rest, rounded once at most. */
 @inline function restPair(op: Rest, a: v128, b: v128): v128 {
   const q = f64x2.div(a, b)
-  let y = rest2(op, a, b, restOf(a, b, q))
-  const near = f64x2.lt(f64x2.abs(q), splat(EXACT))
+  const whole = op == Rest.fmod ? f64x2.trunc(q) : f64x2.floor(q)
+  const rest = f64x2.sub(a, f64x2.mul(whole, b))
+  // A rest of 0 has the sign of a. With an infinite b the rest is NaN here.
+  let y = op == Rest.floor_divide ? whole : v128.or(rest, v128.and(f64x2.eq(rest, splat(0)), v128.and(a, splat(-0.0))))
+  const near = v128.and(f64x2.lt(f64x2.abs(q), splat(EXACT)), f64x2.eq(rest, rest))
   if (i64x2.all_true(near)) return y
   if (!i64x2.extract_lane(near, 0)) y = f64x2.replace_lane(y, 0, slowRest(op, f64x2.extract_lane(a, 0), f64x2.extract_lane(b, 0)))
   if (!i64x2.extract_lane(near, 1)) y = f64x2.replace_lane(y, 1, slowRest(op, f64x2.extract_lane(a, 1), f64x2.extract_lane(b, 1)))

@@ -3,13 +3,15 @@
  *
  * Order along a row of floats (KERNELS.md, rule SUM): element i goes to double accumulator i mod 8 while whole groups of 8 last; the
  * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once. Products
- * take the same order. Down columns: element after element.
+ * and variances take the same order. Down columns: element after element. A sum of float32 first adds eight elements of an accumulator, or of a column, in
+ * float32 (`eight`), since to convert each one to double costs more than to add it.
  */
-import { doubles, term } from '../parts/pairs'
+import { doubles, term, upperPair } from '../parts/pairs'
 
 const enum Rows { sum_rows, prod_rows }
 const enum Groups { sum_groups, prod_groups }
 const enum Columns { sum_columns, prod_columns }
+const enum Moments { total_columns, square_columns }
 
 /** a + b, or with `products` a · b, of two doubles; of an integer T, of four. */
 @inline function fold<T>(products: bool, a: v128, b: v128): v128 {
@@ -17,8 +19,18 @@ const enum Columns { sum_columns, prod_columns }
   return products ? i32x4.mul(a, b) : i32x4.add(a, b)
 }
 
-/** Σ x, Π x, or with `squares` Σ (x − mean)². */
-@inline function foldRow<T>(products: bool, squares: bool, k: i32, x: usize, mean: f64): f64 {
+/** Four sums of eight float32 elements, `step` bytes apart: neighbours first, then pairs, then fours. */
+@inline function eight(x: usize, step: usize): v128 {
+  const x4 = x + 4 * step
+  const a = f32x4.add(v128.load(x), v128.load(x + step))
+  const b = f32x4.add(v128.load(x + 2 * step), v128.load(x + 3 * step))
+  const c = f32x4.add(v128.load(x4), v128.load(x4 + step))
+  const d = f32x4.add(v128.load(x4 + 2 * step), v128.load(x4 + 3 * step))
+  return f32x4.add(f32x4.add(a, b), f32x4.add(c, d))
+}
+
+/** Σ x, Π x, or with `squares` Σ (x − mean)². `inFloat32`: eight elements of an accumulator at a time are added in float32. */
+@inline function foldRow<T>(products: bool, squares: bool, inFloat32: bool, k: i32, x: usize, mean: f64): f64 {
   const m = f64x2.splat(mean)
   const two = 2 * sizeof<T>()
   let s0 = f64x2.splat(products ? 1 : 0)
@@ -27,6 +39,16 @@ const enum Columns { sum_columns, prod_columns }
   let s3 = s0
   const end = x + <usize>k * sizeof<T>()
   const endOfGroups = x + <usize>(k & ~7) * sizeof<T>()
+  if (inFloat32) {
+    for (const endOfEights = x + (<usize>(k & ~63) << 2); x < endOfEights; x += 256) {
+      const low = eight(x, 32)
+      const high = eight(x + 16, 32)
+      s0 = f64x2.add(s0, f64x2.promote_low_f32x4(low))
+      s1 = f64x2.add(s1, upperPair(low))
+      s2 = f64x2.add(s2, f64x2.promote_low_f32x4(high))
+      s3 = f64x2.add(s3, upperPair(high))
+    }
+  }
   for (; x < endOfGroups; x += 4 * two) {
     s0 = fold<f64>(products, s0, term(squares, doubles<T>(x), m))
     s1 = fold<f64>(products, s1, term(squares, doubles<T>(x + two), m))
@@ -68,6 +90,7 @@ const enum Columns { sum_columns, prod_columns }
 /** out [rows] in x's dtype. @exports f32 f64 i32 */
 @inline function foldRows<T>(op: Rows, rows: i32, k: i32, x: usize, out: usize): void {
   const products = op == Rows.prod_rows
+  const inFloat32 = isFloat<T>() && sizeof<T>() == 4 && !products
   if (isFloat<T>() && k < 8) {
     // No whole group: one by one from the start, with the same bits.
     for (const end = out + <usize>rows * sizeof<T>(); out < end; out += sizeof<T>()) {
@@ -78,13 +101,16 @@ const enum Columns { sum_columns, prod_columns }
     return
   }
   for (let r = 0; r < rows; r++) {
-    store<T>(out, isFloat<T>() ? <T>foldRow<T>(products, false, k, x, 0) : <T>foldInts(products, k, x))
+    store<T>(out, isFloat<T>() ? <T>foldRow<T>(products, false, inFloat32, k, x, 0) : <T>foldInts(products, k, x))
     x += <usize>k * sizeof<T>()
     out += sizeof<T>()
   }
 }
 
-/** Folds a piece of a long row, n a multiple of 8, into its eight accumulators; `wasm/rows/rows.ts` joins them. @exports f32 f64 */
+/**
+ * Folds a piece of a long row, n a multiple of 8, into its eight accumulators; `wasm/rows/rows.ts` joins them. All pieces but the last are multiples of 64.
+ * @exports f32 f64
+ */
 @inline function foldGroups<T>(op: Groups, n: i32, x: usize, accumulators: usize): void {
   const products = op == Groups.prod_groups
   const two = 2 * sizeof<T>()
@@ -92,7 +118,18 @@ const enum Columns { sum_columns, prod_columns }
   let s1 = v128.load(accumulators, 16)
   let s2 = v128.load(accumulators, 32)
   let s3 = v128.load(accumulators, 48)
-  for (const end = x + <usize>n * sizeof<T>(); x < end; x += 4 * two) {
+  const end = x + <usize>n * sizeof<T>()
+  if (sizeof<T>() == 4 && !products) {
+    for (const endOfEights = x + (<usize>(n & ~63) << 2); x < endOfEights; x += 256) {
+      const low = eight(x, 32)
+      const high = eight(x + 16, 32)
+      s0 = f64x2.add(s0, f64x2.promote_low_f32x4(low))
+      s1 = f64x2.add(s1, upperPair(low))
+      s2 = f64x2.add(s2, f64x2.promote_low_f32x4(high))
+      s3 = f64x2.add(s3, upperPair(high))
+    }
+  }
+  for (; x < end; x += 4 * two) {
     s0 = fold<f64>(products, s0, doubles<T>(x))
     s1 = fold<f64>(products, s1, doubles<T>(x + two))
     s2 = fold<f64>(products, s2, doubles<T>(x + 2 * two))
@@ -106,12 +143,18 @@ const enum Columns { sum_columns, prod_columns }
 
 /**
  * Folds x [rows, n], rows `row` bytes apart, into `totals` [n], row after row: doubles, or of integers int32. Four rows at a time, so that a total is loaded
- * and stored once for them.
+ * and stored once for them; eight where they are added in float32, so all calls for a column but the last have a multiple of eight rows.
  * @exports f32 f64 i32
  */
 @inline function foldColumns<T>(op: Columns, rows: i32, n: i32, x: usize, row: i32, totals: usize): void {
   const products = op == Columns.prod_columns
   let r = 0
+  if (isFloat<T>() && sizeof<T>() == 4 && !products) {
+    for (; r + 8 <= rows; r += 8) {
+      addEightRows(n, x, row, totals)
+      x += 8 * row
+    }
+  }
   for (; r + 4 <= rows; r += 4) {
     foldRowsInto<T>(products, true, n, x, row, totals)
     x += 4 * row
@@ -119,6 +162,27 @@ const enum Columns { sum_columns, prod_columns }
   for (; r < rows; r++) {
     foldRowsInto<T>(products, false, n, x, row, totals)
     x += row
+  }
+}
+
+/** Adds eight rows of float32 to `totals`, in float32 on the way. */
+@inline function addEightRows(n: i32, x: usize, row: i32, totals: usize): void {
+  let i = 0
+  for (; i + 4 <= n; i += 4) {
+    const sum = eight(x, row)
+    v128.store(totals, f64x2.add(v128.load(totals), f64x2.promote_low_f32x4(sum)))
+    v128.store(totals, f64x2.add(v128.load(totals, 16), upperPair(sum)), 16)
+    x += 16
+    totals += 32
+  }
+  for (; i < n; i++) {
+    const a = f32.load(x) + f32.load(x + row)
+    const b = f32.load(x + 2 * row) + f32.load(x + 3 * row)
+    const c = f32.load(x + 4 * row) + f32.load(x + 5 * row)
+    const d = f32.load(x + 6 * row) + f32.load(x + 7 * row)
+    f64.store(totals, f64.load(totals) + <f64>((a + b) + (c + d)))
+    x += 4
+    totals += 8
   }
 }
 
@@ -166,25 +230,26 @@ const enum Columns { sum_columns, prod_columns }
 /** Two passes over each row, in double; out [rows] in x's dtype; with `root` the square roots. @exports variance_rows: f32 f64 */
 @inline function varianceRows<T>(rows: i32, k: i32, x: usize, out: usize, divisor: f64, root: bool): void {
   for (let r = 0; r < rows; r++) {
-    const found = foldRow<T>(false, true, k, x, foldRow<T>(false, false, k, x, 0) / <f64>k) / divisor
+    const found = foldRow<T>(false, true, false, k, x, foldRow<T>(false, false, false, k, x, 0) / <f64>k) / divisor
     store<T>(out, <T>(root ? sqrt(found) : found))
     x += <usize>k * sizeof<T>()
     out += sizeof<T>()
   }
 }
 
-/** Adds (x − mean)² of x [rows, n], rows `row` bytes apart, to `squares` [n] doubles, row after row. @exports square_columns: f32 f64 */
-@inline function squareColumns<T>(rows: i32, n: i32, x: usize, row: i32, means: usize, squares: usize): void {
+/** Adds x, or (x − mean)², of x [rows, n], rows `row` bytes apart, to `sums` [n] doubles, row after row. @exports f32 f64 */
+@inline function momentColumns<T>(op: Moments, rows: i32, n: i32, x: usize, row: i32, means: usize, sums: usize): void {
+  const squares = op == Moments.square_columns
   for (let r = 0; r < rows; r++) {
     let i = 0
     for (; i + 2 <= n; i += 2) {
       const at = <usize>i << 3
-      v128.store(squares + at, f64x2.add(v128.load(squares + at), term(true, doubles<T>(x + <usize>i * sizeof<T>()), v128.load(means + at))))
+      v128.store(sums + at, f64x2.add(v128.load(sums + at), term(squares, doubles<T>(x + <usize>i * sizeof<T>()), v128.load(means + at))))
     }
     if (i < n) {
       const at = <usize>i << 3
-      const d = <f64>load<T>(x + <usize>i * sizeof<T>()) - f64.load(means + at)
-      f64.store(squares + at, f64.load(squares + at) + d * d)
+      const v = term(squares, f64x2.splat(<f64>load<T>(x + <usize>i * sizeof<T>())), v128.load64_splat(means + at))
+      f64.store(sums + at, f64.load(sums + at) + f64x2.extract_lane(v, 0))
     }
     x += row
   }

@@ -1,6 +1,6 @@
 /**
  * Softmax along rows, its logarithm, their derivatives, and the loss of a row's class, of dense float32 [rows, k]. Pointers are bytes. For
- * `wasm/rows/probabilities.ts`. Sums are double, of pairs that were added in float32.
+ * `wasm/rows/probabilities.ts`. Sums are double, of four that were added in float32, or of two.
  */
 import { extremeRow } from './extremes'
 import { expSeries4, LN2_HIGH, LN2_LOW, LOG2E, log4, ROUNDER } from '../parts/math'
@@ -13,12 +13,12 @@ const LIFT = 64
 @inline function falling4(lift: bool, input: v128): v128 {
   // At the bound the scale is 0.
   const x = f32x4.pmax(input, f32x4.splat(lift ? -132.5 : -88))
-  // As in exp4: the integer is in the low bits of the sum, which the shift below leaves alone.
-  const shifted = f32x4.add(f32x4.mul(x, f32x4.splat(LOG2E)), f32x4.splat(ROUNDER))
-  const n = f32x4.sub(shifted, f32x4.splat(ROUNDER))
+  // As in expModest4.
+  const rounder = lift ? ROUNDER + <f32>LIFT : ROUNDER
+  const shifted = f32x4.add(f32x4.mul(x, f32x4.splat(LOG2E)), f32x4.splat(rounder))
+  const n = f32x4.sub(shifted, f32x4.splat(rounder))
   const r = f32x4.sub(f32x4.sub(x, f32x4.mul(n, f32x4.splat(LN2_HIGH))), f32x4.mul(n, f32x4.splat(LN2_LOW)))
-  const scale = i32x4.shl(i32x4.add(shifted, i32x4.splat(lift ? 127 + LIFT : 127)), 23)
-  return f32x4.mul(f32x4.add(expSeries4(r), f32x4.splat(1)), scale)
+  return f32x4.mul(f32x4.add(expSeries4(r), f32x4.splat(1)), i32x4.shl(shifted, 23))
 }
 
 /** Σ exp(x − m), and with `writes` each of them to out, which may be x; with `lift` times 2^LIFT. */
@@ -27,22 +27,26 @@ const LIFT = 64
   let s1 = f64x2.splat(0)
   const groups = <usize>(k & ~7) << 2
   const all = <usize>k << 2
+  const twice = groups & ~63
   let i: usize = 0
-  for (const twice = groups & ~63; i < twice; i += 64) {
+  for (; i < twice; i += 64) {
     const at = x + i
     const to = out + i
     const a = falling4(lift, f32x4.sub(v128.load(at), m))
-    if (writes) v128.store(to, a)
     const b = falling4(lift, f32x4.sub(v128.load(at, 16), m))
-    if (writes) v128.store(to, b, 16)
+    if (writes) {
+      v128.store(to, a)
+      v128.store(to, b, 16)
+    }
     const c = falling4(lift, f32x4.sub(v128.load(at, 32), m))
-    if (writes) v128.store(to, c, 32)
     const d = falling4(lift, f32x4.sub(v128.load(at, 48), m))
-    if (writes) v128.store(to, d, 48)
-    const sum = f32x4.add(a, b)
-    const next = f32x4.add(c, d)
-    s0 = f64x2.add(f64x2.add(s0, f64x2.promote_low_f32x4(sum)), f64x2.promote_low_f32x4(next))
-    s1 = f64x2.add(f64x2.add(s1, upperPair(sum)), upperPair(next))
+    if (writes) {
+      v128.store(to, c, 32)
+      v128.store(to, d, 48)
+    }
+    const sum = f32x4.add(f32x4.add(a, b), f32x4.add(c, d))
+    s0 = f64x2.add(s0, f64x2.promote_low_f32x4(sum))
+    s1 = f64x2.add(s1, upperPair(sum))
   }
   for (; i < groups; i += 32) {
     const a = falling4(lift, f32x4.sub(v128.load(x + i), m))

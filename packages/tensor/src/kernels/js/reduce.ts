@@ -5,7 +5,7 @@ import type { GradRows, Rows, Variance } from '../table/operands.js'
 import { allKernel, anyKernel } from './bool.js'
 import { everywhere, REAL_MEAN, REAL_OR_INT, real } from './cells.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32 } from './running.js'
-import { prodLoop, sumLoop } from './sum.js'
+import { prodLoop, sumLoop, sumLoopF32 } from './sum.js'
 
 type T = TypedArray
 
@@ -120,7 +120,7 @@ const cumprodBackward: GradRows = (grad, x, out, outer, k, inner) => {
 }
 
 export const cells = {
-  sum: real(sumLoop, fold(plusInt, 0), REAL_OR_INT),
+  sum: { ...real(sumLoop, fold(plusInt, 0), REAL_OR_INT), float32: sumLoopF32 },
   prod: real(prodLoop, fold(Math.imul, 1), REAL_OR_INT),
   amax: { ...everywhere(fold(Math.max, -Infinity)), bool: anyKernel },
   amin: { ...everywhere(fold(Math.min, Infinity)), bool: allKernel },

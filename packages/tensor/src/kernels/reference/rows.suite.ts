@@ -39,6 +39,19 @@ function fold(values: List, inner: number, join: (total: number, value: number) 
 
 const sum = (values: List, inner: number): number => fold(values, inner, plus, 0)
 
+/** Rule SUM of float32: eight elements of a total, or of a column, are first added in float32, in pairs. */
+function sumF32(values: List, inner: number): number {
+  const lanes = inner === 1 ? 8 : 1
+  const whole = values.length - (values.length % (8 * lanes))
+  const inPairs = (list: List): number =>
+    list.length === 1 ? list[0]! : Math.fround(inPairs(list.slice(0, list.length / 2)) + inPairs(list.slice(list.length / 2)))
+  const sums = Array.from({ length: whole / 8 }, (_, i) => {
+    const first = Math.floor(i / lanes) * 8 * lanes + (i % lanes)
+    return inPairs(Array.from({ length: 8 }, (_, j) => values[first + j * lanes]!))
+  })
+  return sum([...sums, ...values.slice(whole)], inner)
+}
+
 const plain = (values: List): number => values.reduce((total, value) => total + value, 0)
 const product = (values: List): number => values.reduce((total, value) => total * value, 1)
 
@@ -141,10 +154,13 @@ const plusInt = (a: number, b: number): number => (a + b) | 0
 const times = (a: number, b: number): number => a * b
 
 export const rows = {
-  sum: real(
-    reduce(sum),
-    reduce((values) => values.reduce(plusInt, 0)),
-  ),
+  sum: {
+    ...real(
+      reduce(sum),
+      reduce((values) => values.reduce(plusInt, 0)),
+    ),
+    float32: reduce(sumF32),
+  },
   prod: real(
     reduce((values, inner) => fold(values, inner, times, 1)),
     reduce((values) => values.reduce(imul, 1)),

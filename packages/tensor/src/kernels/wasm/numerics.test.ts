@@ -37,7 +37,7 @@ describe('NUM: the polynomials keep their error bounds', () => {
     { op: 'exp', bound: 1, exact: Math.exp, from: -87.3, to: 88.7 },
     { op: 'log', bound: 1, exact: Math.log, from: 0, to: 3.4e38 },
     { op: 'tanh', bound: 1.5, exact: Math.tanh, from: -20, to: 20 },
-    { op: 'sigmoid', bound: 2.5, exact: (x: number) => 1 / (1 + Math.exp(-x)), from: -87, to: 40 },
+    { op: 'sigmoid', bound: 2.5, exact: (x: number) => 1 / (1 + Math.exp(-x)), from: -110, to: 100 },
     { op: 'expm1', bound: 3.5, exact: Math.expm1, from: -104, to: 88.7 },
     { op: 'log1p', bound: 2.5, exact: Math.log1p, from: -1, to: 3.4e38 },
     { op: 'erf', bound: 3, exact: erf, from: -10, to: 10 },
@@ -344,9 +344,12 @@ describe('BITS: a value does not depend on how many there are', () => {
       [5, 171, 1],
       [2, 2048, 1],
       [1, 10_001, 1],
+      [3, 1000, 1],
       [2, 5, 3],
       [1, 40, 65],
       [2, 3, 2500],
+      [2, 29, 2500],
+      [1, 1003, 19],
     ] as const) {
       const x = allocate(dtype, outer * k * inner).map(element)
       const out = allocate(dtype, outer * inner)
@@ -354,7 +357,8 @@ describe('BITS: a value does not depend on how many there are', () => {
       for (let o = 0; o < outer; o++) {
         for (let i = 0; i < inner; i++) {
           const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
-          const total = inner === 1 ? rowOf(join, start, column) : column.reduce(join, start)
+          const terms = op === 'sum' && dtype === 'float32' ? inFloat32(column, inner === 1 ? 8 : 1) : column
+          const total = inner === 1 ? rowOf(join, start, terms) : terms.reduce(join, start)
           expect(out[o * inner + i]).toBe(dtype === 'float32' ? Math.fround(total) : total)
         }
       }
@@ -416,6 +420,51 @@ test.each(['float32', 'float64'] as const)(
 
 const plus = (a: number, b: number): number => a + b
 const times = (a: number, b: number): number => a * b
+
+/** Rule SUM's sums of eight in float32: of elements `lanes` apart, which are neighbours down a column. */
+function inFloat32(x: readonly number[], lanes: number): number[] {
+  const { fround } = Math
+  const whole = x.length - (x.length % (8 * lanes))
+  const sums: number[] = []
+  for (let i = 0; i < whole; i += i % lanes === lanes - 1 ? 7 * lanes + 1 : 1) {
+    const at = (j: number): number => x[i + j * lanes]!
+    const low = fround(fround(at(0) + at(1)) + fround(at(2) + at(3)))
+    const high = fround(fround(at(4) + at(5)) + fround(at(6) + at(7)))
+    sums.push(fround(low + high))
+  }
+  return [...sums, ...x.slice(whole)]
+}
+
+test.each([
+  ['of all elements', 1, 1_000_003, 1],
+  ['along rows', 7, 2040, 1],
+  ['down columns', 1, 4001, 37],
+] as const)(`NUM: a sum of float32 %s is within 3 · 2⁻²⁴ Σ |x| of the exact sum, and one rounding (seed ${SEED})`, (_, outer, k, inner) => {
+  const random = randoms(SEED + 6)
+  const kernel = kernels.sum.float32
+  if ('unsupported' in kernel) throw new Error(kernel.unsupported)
+  let plainBeyond = 0
+  for (const signs of [false, true]) {
+    const x = Float32Array.from({ length: outer * k * inner }, () => (signs && random() < 0.5 ? -1 : 1) * random() * 10 ** (random() * 2))
+    const out = new Float32Array(outer * inner)
+    kernel(operandOf(x, 0, [outer, k, inner]), operandOf(out, 0, [outer, inner]), outer, k, inner)
+    for (let r = 0; r < outer * inner; r++) {
+      const at = Math.floor(r / inner) * k * inner + (r % inner)
+      let [exact, magnitudes, plain] = [0, 0, 0]
+      for (let j = 0; j < k; j++) {
+        const v = x[at + j * inner]!
+        exact += v
+        magnitudes += Math.abs(v)
+        plain = Math.fround(plain + v)
+      }
+      const bound = 3 * 2 ** -24 * magnitudes + 2 ** -24 * Math.abs(exact)
+      expect(Math.abs(out[r]! - exact)).toBeLessThanOrEqual(bound)
+      if (Math.abs(plain - exact) > bound) plainBeyond++
+    }
+  }
+  // One float32 total would not do.
+  expect(plainBeyond).toBeGreaterThan(0)
+})
 
 /** Rule SUM, as KERNELS.md words it. */
 function rowOf(join: (a: number, b: number) => number, start: number, x: readonly number[]): number {

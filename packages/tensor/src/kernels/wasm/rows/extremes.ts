@@ -7,6 +7,7 @@ import { unstage } from '../calls/strided.js'
 import {
   CHUNK,
   type ColumnsExport,
+  columnsAtOnce,
   overRows,
   piecesOfRow,
   ROOM,
@@ -88,9 +89,10 @@ function placesOfColumns(instance: WasmInstance, kernel: PlacesOfColumns, x: Ope
   const staged = instance.begin(3 * ROOM)
   const held = staged + ROOM
   const found = held + ROOM
+  const tile = columnsAtOnce(instance, x)
   for (let first = 0; first < x.numel; first += k * inner) {
-    for (let i = 0; i < inner; i += CHUNK) {
-      const width = Math.min(CHUNK, inner - i)
+    for (let i = 0; i < inner; i += tile) {
+      const width = Math.min(tile, inner - i)
       overRows(instance, x, first + i, width, k, inner, staged, (rows, r, from, row) => kernel(r, rows, width, from, row, held, found))
       unstage(instance, width, found, out, first / k + i)
     }

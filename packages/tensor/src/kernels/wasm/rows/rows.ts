@@ -23,7 +23,7 @@ declare module '../calls/instance.js' {
       Readonly<Record<`${Fold}_columns_${Suffix}`, ColumnsExport>> {}
 }
 
-/** Elements that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
+/** Elements that are staged at once; a multiple of 64, so that a long row's groups do not straddle chunks, and neither do those of a slice. */
 export const CHUNK = 2048
 /** Bytes of room for a chunk of any dtype. */
 export const ROOM = CHUNK * 8
@@ -32,6 +32,8 @@ export const SHARED_WORK_PER_ELEMENT = 2
 /** Elements of a unit of rows, and units of columns for each thread. */
 const UNIT = 32_768
 const UNITS_PER_THREAD = 4
+/** Rows of a column's group (rule SUM), which no call of a kernel cuts. */
+const GROUP = 8
 /** Bytes of eight double accumulators. */
 export const SUMS = 64
 
@@ -169,9 +171,10 @@ export function reduceColumns(
   const startAt = heldAt + ROOM
   const shares = instance.direct(x.storage.host!, x.offset) >= 0 && instance.shares(k * Math.min(inner, CHUNK) * SHARED_WORK_PER_ELEMENT)
   totals[startAt / size] = start
+  const tile = columnsAtOnce(instance, x)
   for (let first = 0; first < x.numel; first += k * inner) {
-    for (let i = 0; i < inner; i += CHUNK) {
-      const width = Math.min(CHUNK, inner - i)
+    for (let i = 0; i < inner; i += tile) {
+      const width = Math.min(tile, inner - i)
       if (shares) {
         const part = Math.ceil(width / (instance.threads * UNITS_PER_THREAD) / 64) * 64
         const unit = (u: number): void => {
@@ -191,9 +194,13 @@ export function reduceColumns(
   }
 }
 
+/** The columns of a tile: of staged operands so few that a group of rows fits into a chunk. */
+export const columnsAtOnce = (instance: WasmInstance, x: Elements): number =>
+  instance.direct(x.storage.host!, x.offset) >= 0 ? CHUNK : CHUNK / GROUP
+
 /**
- * Calls `f` for the k rows of a tile of columns, which begins at element `from`: as many at once as a slice has, or as a chunk holds if they are staged.
- * `f` gets their number, the first one's, its address, and the bytes from row to row.
+ * Calls `f` for the k rows of a tile of columns, which begins at element `from`: as many at once as a slice has, or as a chunk holds if they are staged,
+ * but whole groups. `f` gets their number, the first one's, its address, and the bytes from row to row.
  */
 export function overRows(
   instance: WasmInstance,
@@ -208,11 +215,13 @@ export function overRows(
   const host = x.storage.host!
   const size = host.BYTES_PER_ELEMENT
   const xAt = instance.direct(host, x.offset + from)
-  const atOnce = xAt >= 0 ? Math.max(1, Math.floor(SLICE / width)) : width === inner ? Math.max(1, Math.floor(CHUNK / width)) : 1
+  const atOnce = Math.floor((xAt >= 0 ? SLICE : CHUNK) / width / GROUP) * GROUP
+  const row = (xAt >= 0 ? inner : width) * size
   for (let r = 0; r < k; r += atOnce) {
     const rows = Math.min(atOnce, k - r)
-    if (xAt < 0) stage(instance, (rows - 1) * inner + width, x, staged, from + r * inner)
-    f(rows, r, xAt < 0 ? staged : xAt + r * inner * size, inner * size)
+    if (xAt < 0 && width === inner) stage(instance, rows * width, x, staged, from + r * inner)
+    else if (xAt < 0) for (let i = 0; i < rows; i++) stage(instance, width, x, staged + i * row, from + (r + i) * inner)
+    f(rows, r, xAt < 0 ? staged : xAt + r * row, row)
     workedElements(rows * width)
   }
 }

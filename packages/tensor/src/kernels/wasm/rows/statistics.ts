@@ -1,21 +1,21 @@
 /**
- * Variances of the wasm backend, for floats [outer, k, inner]: two passes by rule SUM (KERNELS.md), in kernels.wasm or as a loop with the same bits.
+ * Variances of the wasm backend, for floats [outer, k, inner]: two passes in double, in the order of rule SUM (KERNELS.md), in kernels.wasm or as a loop with the same bits.
  */
 import type { ArrayOf } from '../../../values/dtype.js'
-import { join, sumRow } from '../../js/sum.js'
+import { join, totalRow } from '../../js/sum.js'
 import type { Operand, Variance } from '../../table/operands.js'
 import { type LazyInstance, SIMD_FROM, type WasmInstance } from '../calls/instance.js'
 import { by, byInput, type OwnCells } from '../calls/own.js'
-import { CHUNK, overRows, ROOM, reduceRows } from './rows.js'
+import { columnsAtOnce, overRows, ROOM, reduceRows } from './rows.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
 type VarianceExport = (rows: number, k: number, x: number, out: number, divisor: number, root: number) => void
-type SquaresExport = (rows: number, n: number, x: number, row: number, means: number, squares: number) => void
+type MomentsExport = (rows: number, n: number, x: number, row: number, means: number, sums: number) => void
 declare module '../calls/instance.js' {
   interface KernelExports
     extends Readonly<Record<`variance_rows_${'f32' | 'f64'}`, VarianceExport>>,
-      Readonly<Record<`square_columns_${'f32' | 'f64'}`, SquaresExport>> {}
+      Readonly<Record<`total_columns_${'f32' | 'f64'}` | `square_columns_${'f32' | 'f64'}`, MomentsExport>> {}
 }
 
 const variance =
@@ -36,7 +36,7 @@ function varianceLoop(x: Operand, out: Operand, outer: number, k: number, inner:
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < inner; i++) {
       const at = x.offset + o * k * inner + i
-      const squares = inner === 1 ? squaresRow(k, from, at, sumRow(k, from, at) / k) : squaresColumn(k, from, at, inner)
+      const squares = inner === 1 ? squaresRow(k, from, at, totalRow(k, from, at) / k) : squaresColumn(k, from, at, inner)
       to[out.offset + o * inner + i] = root ? Math.sqrt(squares / divisor) : squares / divisor
     }
   }
@@ -87,13 +87,14 @@ function varianceColumns(
   const [means, squares] = [staged + ROOM, staged + 2 * ROOM]
   const { f64, kernels } = instance
   const to = out.storage.host as Real
+  const tile = columnsAtOnce(instance, x)
   for (let first = 0; first < x.numel; first += k * inner) {
-    for (let i = 0; i < inner; i += CHUNK) {
-      const width = Math.min(CHUNK, inner - i)
+    for (let i = 0; i < inner; i += tile) {
+      const width = Math.min(tile, inner - i)
       f64.fill(0, means / 8, means / 8 + width)
       f64.fill(0, squares / 8, squares / 8 + width)
       overRows(instance, x, first + i, width, k, inner, staged, (rows, _, at, row) =>
-        kernels[`sum_columns_${suffix}`](rows, width, at, row, means),
+        kernels[`total_columns_${suffix}`](rows, width, at, row, means, means),
       )
       for (let c = means / 8; c < means / 8 + width; c++) f64[c] = f64[c]! / k
       overRows(instance, x, first + i, width, k, inner, staged, (rows, _, at, row) =>
