@@ -39,6 +39,15 @@ export const gradientsThatStay = [
     'activations wait for the collector after their backward pass',
   ),
   t(
+    'second-run-is-saved-for-good',
+    'packages/nn/src/module/memory-scope.test.ts',
+    'second run of a checkpoint',
+    'packages/autograd/src/record/checkpoint.ts',
+    'if (leaf !== variable) variable.release()',
+    'void leaf',
+    'what a checkpoint computed again waits for the collector after its backward pass',
+  ),
+  t(
     'retained-of-view',
     'packages/autograd/src/graph/views.test.ts',
     'retainGrad of a view',

@@ -6,6 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
 import { OPTIMIZER_STEP } from '@postgrad/tensor/internal'
 import { writtenAt } from './anomaly.js'
+import { VariableMeta } from './variable.js'
 
 /** Replaces a tensor that is not kept but can be made again. */
 export interface Packed {
@@ -83,7 +84,9 @@ export class SavedVariable {
     const { tensor } = this
     if (tensor === null || tensor.storage.version !== this.version) return this
     const leaf = tensor.detach()
-    return new SavedVariable(tensor.requiresGrad ? leaf.requiresGrad_() : leaf)
+    // No `requiresGrad_`, which would keep the storage for good: nobody else sees this leaf.
+    if (tensor.requiresGrad) leaf.autograd = new VariableMeta(true, null, 0)
+    return new SavedVariable(leaf)
   }
 
   release(): void {

@@ -83,8 +83,8 @@ class Region implements Packer {
   private readonly random: GeneratorState
   private readonly device: object | null
   private readonly expected: Expected[] = []
-  /** Of the second run, once it was needed; null where released. */
-  private held: (SavedVariable | null)[] | null = null
+  /** Of the second run, once it was needed. */
+  private held: readonly SavedVariable[] | null = null
   private heldHaveHistory = false
   /** Saved variables that backward has not released. */
   private alive = 0
@@ -110,7 +110,7 @@ class Region implements Packer {
   }
 
   private release(index: number): void {
-    if (this.held !== null) this.held[index] = null
+    this.held?.[index]?.release()
     if (--this.alive > 0) return
     this.held = null
     this.fn = null
@@ -139,9 +139,14 @@ class Region implements Packer {
     )
     if (saved.length < this.expected.length) throw mismatch(saved.length, this.expected[saved.length], undefined)
     this.heldHaveHistory = history
-    // With a history, nodes of the second run release its saved variables when they have run, so these are new ones. Without a history each is gone as soon
-    // as it is released, and not with the last of them.
-    const held = (variable: SavedVariable) => (history ? new SavedVariable(variable.unpack('checkpoint')) : variable.withoutHistory())
+    // With a history, nodes of the second run release its saved variables when they have run, so these are new ones. Without a history no node of it will run.
+    // Each is gone as soon as it is released, and not with the last of them.
+    const held = (variable: SavedVariable) => {
+      if (history) return new SavedVariable(variable.unpack('checkpoint'))
+      const leaf = variable.withoutHistory()
+      if (leaf !== variable) variable.release()
+      return leaf
+    }
     return withPacker(null, () => saved.map(held))
   }
 }

@@ -1,5 +1,6 @@
 /** `memoryScope` around training keeps the tensors that are needed, and frees the others. */
 import { expect, test } from '@jest/globals'
+import { checkpoint, defineFunction } from '@postgrad/autograd'
 import { memoryScope, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { threadHeap, withHeapLimit } from '@postgrad/tensor/internal'
 import { Adam, Linear } from '../index.js'
@@ -77,6 +78,35 @@ test('what a graph saved is closed at the end of the first scope after its backw
     y.mul(y).sum().backward()
   })
   expect([saved!.isClosed, w.isClosed, w.grad!.isClosed]).toEqual([true, false, false])
+})
+
+test('what the second run of a checkpoint saved is closed, too', () => {
+  const w = tensor([1, 2, 3], { requiresGrad: true })
+  const made: Tensor[] = []
+  const square = defineFunction({
+    name: 'Square',
+    forward: (ctx, x: Tensor) => {
+      ctx.saveForBackward(x)
+      return x.mul(x)
+    },
+    backward: (ctx, grad: Tensor) => grad.mul(ctx.savedTensors[0]!).mul(2),
+  })
+  const part = (x: Tensor) => {
+    const y = x.exp()
+    made.push(y, square(y))
+    return made.at(-1)!.sin()
+  }
+  memoryScope(() => checkpoint(part, checkpoint(part, w)).sum().backward())
+  memoryScope(() =>
+    checkpoint((x: Tensor) => checkpoint(part, part(x)), w)
+      .sum()
+      .backward(),
+  )
+  expect([made.length >= 16, made.filter((each) => !each.isClosed).length]).toEqual([true, 0])
+  const values = [...w.grad!.dataSync()]
+  w.grad = null
+  for (let pass = 1; pass <= 2; pass++) part(part(w)).sum().backward()
+  expect(values).toEqual([...w.grad!.dataSync()])
 })
 
 test('a training loop in scopes, without a turn of the event loop, takes less memory, for the same bits; without them no temporary stays', () => {
