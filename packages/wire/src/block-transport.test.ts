@@ -32,7 +32,7 @@ const bytes = new Uint8Array(6000).fill(9)
 
 test('large tensors are named, the rest travels; everything arrives in its place, with its grad flag', () => {
   const wanted = large.clone()
-  wanted.autograd = { requiresGrad: true, grad: null, unseenGrad: null, gradFn: null, outputNr: 0 }
+  wanted.autograd = { requiresGrad: true, grad: null, isGradUnseen: false, gradFn: null, outputNr: 0 }
   const out = codec.prepare(MessageType.RESULT, [{ a: large, b: bytes, c: [small, wanted], d: large }])
   const frame = codec.encode(out, null, shelf)
   expect(shelf.given).toEqual([large, wanted, large])

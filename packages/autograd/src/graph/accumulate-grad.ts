@@ -50,7 +50,7 @@ export class AccumulateGrad extends Node {
   runLeafHooks(task: object, grad: Tensor | null): void {
     if (this.leafHooks === null) return
     const { autograd } = this.variable
-    if (autograd !== null) autograd.unseenGrad = null
+    if (autograd !== null) autograd.isGradUnseen = false
     for (const hook of [...this.leafHooks]) hook(task, grad)
   }
 

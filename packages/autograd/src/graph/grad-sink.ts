@@ -44,30 +44,26 @@ export function returnable(grad: Tensor, exclusive: boolean): Tensor {
 /**
  * Adds to `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place. Under createGraph, where the gradient has a history,
  * always out of place; otherwise `.grad` never has one, even if the roots' gradients did. Either way nobody else holds what is kept.
- * @returns whether what is kept is dense and has no history
  */
-export function accumulateInto(t: { grad: Tensor | null }, grad: Tensor, exclusive: boolean): boolean {
+export function accumulateInto(t: { grad: Tensor | null }, grad: Tensor, exclusive: boolean): void {
   const current = t.grad
   if (current !== null && (current.isSparse || grad.isSparse)) t.grad = sumOfSparse(current, grad)
   else if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive && grad.isContiguous ? grad : grad.clone()
+  else if (current === null) t.grad = keepable(grad, exclusive)
   else {
-    if (current === null) t.grad = keepable(grad, exclusive)
-    else {
-      raw.add_(current, grad)
-      if (exclusive) giveBack(grad.storage)
-    }
-    return !grad.isSparse
+    raw.add_(current, grad)
+    if (exclusive) giveBack(grad.storage)
   }
-  return false
 }
 
 /** `.grad`, and the hooks that want to know. */
 export const dotGradSink: GradSink = {
   accumulate(variable, grad, exclusive) {
     const meta = variable.autograd!
-    const isUnseen = meta.grad === null || meta.unseenGrad !== null
-    // accumulateInto has read `.grad` or assigned it, but it keeps nothing.
-    if (accumulateInto(variable, grad, exclusive) && isUnseen) meta.unseenGrad = meta.grad!.storage
+    // To be asked before accumulateInto reads `.grad`, of which it keeps nothing.
+    const isUnseen = meta.grad === null || meta.isGradUnseen
+    accumulateInto(variable, grad, exclusive)
+    meta.isGradUnseen = isUnseen && !currentScope().gradEnabled && !meta.grad!.isSparse
     runPostAccumulateHooks(variable)
   },
 }

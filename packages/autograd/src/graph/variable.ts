@@ -5,7 +5,7 @@
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
-import { type AutogradMeta, checkFunction, type Storage } from '@postgrad/tensor/internal'
+import { type AutogradMeta, checkFunction } from '@postgrad/tensor/internal'
 import { AccumulateGrad } from './accumulate-grad.js'
 import type { TensorHook } from './hooks.js'
 import type { Edge, Node } from './node.js'
@@ -13,7 +13,7 @@ import type { Edge, Node } from './node.js'
 export class VariableMeta implements AutogradMeta {
   requiresGrad: boolean
   grad: Tensor | null
-  unseenGrad: Storage | null
+  isGradUnseen: boolean
   /** The node that made the tensor; null for a leaf. */
   gradFn: Node | null
   /** Which of the node's outputs it is. */
@@ -29,7 +29,7 @@ export class VariableMeta implements AutogradMeta {
   constructor(requiresGrad: boolean, gradFn: Node | null, outputNr: number) {
     this.requiresGrad = requiresGrad
     this.grad = null
-    this.unseenGrad = null
+    this.isGradUnseen = false
     this.gradFn = gradFn
     this.outputNr = outputNr
     this.accumulateGrad = null
@@ -63,7 +63,7 @@ export function replaceHistory(t: Tensor, node: Node | null, outputNr: number): 
   if (before !== null) {
     meta.grad = before.grad
     // Both refer to it now.
-    before.unseenGrad = null
+    before.isGradUnseen = false
     meta.accumulateGrad = before.accumulateGrad
     meta.recordedAt = before.recordedAt
   }

@@ -20,7 +20,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import type { AutogradMeta, Storage } from '@postgrad/tensor/internal'
+import type { AutogradMeta } from '@postgrad/tensor/internal'
 import type { AccumulateGrad } from './accumulate-grad.js'
 import type { Node } from './node.js'
 import { moveRetained } from './retain-grad.js'
@@ -49,7 +49,7 @@ const LONGEST_CHAIN = 100
 /** Fills a view's `autograd` slot, as `VariableMeta` fills that of others. */
 export class ViewMeta implements AutogradMeta {
   grad: Tensor | null = null
-  unseenGrad: Storage | null = null
+  isGradUnseen = false
   accumulateGrad: AccumulateGrad | null = null
   /** The beginning of the chain of views; not a view. */
   readonly base: Tensor

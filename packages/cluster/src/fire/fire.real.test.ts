@@ -65,6 +65,6 @@ test('INI-12: a process that was given up while it lived learns that it was, and
 })
 
 test('the counter-check: one weight that is wrong by its last bit is found', async () => {
-  const struck = fire({ rounds: 1, seed: SEED, plan: [round()], world: 'tcp', wrongAfter: 1 })
+  const struck = fire({ rounds: 1, seed: SEED, plan: [round()], world: 'tcp', wrongAfter: 1, connection: PATIENT })
   await expect(struck).rejects.toThrow(/^seed 1, round 0, tcp, plan \{"strikes":\[\].*wrong bits: \{"step":2,/)
 })

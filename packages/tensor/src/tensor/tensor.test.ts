@@ -249,7 +249,7 @@ describe('the slot of autograd', () => {
   test('filled: the getters read it', () => {
     const x = ones([2])
     const gradFn = { name: 'AddBackward' }
-    x.autograd = { requiresGrad: true, grad: null, unseenGrad: null, gradFn, outputNr: 0 }
+    x.autograd = { requiresGrad: true, grad: null, isGradUnseen: false, gradFn, outputNr: 0 }
     expect([x.requiresGrad, x.isLeaf, x.gradFn]).toEqual([true, false, gradFn])
     expect(x.toString()).toBe('tensor([1., 1.], gradFn=<AddBackward>)')
     x.grad = x.detach()

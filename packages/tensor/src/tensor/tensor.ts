@@ -18,8 +18,8 @@ export interface AutogradMeta {
   /** True for a leaf that wants a gradient and for every tensor with a history. */
   requiresGrad: boolean
   grad: Tensor | null
-  /** The storage of `grad`, if the pass that computed it was the only holder then, and no code has asked the tensor for its `.grad` since; else null. */
-  unseenGrad: Storage | null
+  /** Whether the pass that computed `grad` was its only holder, and no code has asked the tensor for its `.grad` since. */
+  isGradUnseen: boolean
   gradFn: object | null
   /** Which of gradFn's forward outputs this tensor is. */
   outputNr: number
@@ -133,7 +133,7 @@ export class Tensor {
   get grad(): Tensor | null {
     const { autograd } = this
     if (autograd === null) return null
-    autograd.unseenGrad = null
+    autograd.isGradUnseen = false
     return autograd.grad
   }
 
@@ -162,11 +162,11 @@ export class Tensor {
     if (value !== null) value.storage.isKept = true
     const { autograd } = this
     if (autograd !== null) {
-      const { unseenGrad } = autograd
+      const old = autograd.isGradUnseen ? autograd.grad : null
       autograd.grad = value
-      autograd.unseenGrad = null
-      // Nobody can use the old gradient any more.
-      if (value === null && unseenGrad?.isLeased === true) unseenGrad.close()
+      autograd.isGradUnseen = false
+      // No code can use the old gradient any more.
+      if (value === null && old?.storage.isLeased === true) old.storage.close()
     } else if (value !== null) {
       throw new PostgradError('GRAD_NOT_REQUIRED', {
         op: 'grad',
