@@ -1,6 +1,6 @@
 /**
- * The kernels of a thread that records chains. A chain computes a pending operand when a kernel asks for its elements, and both use the same scratch (`heap.scratch`):
- * asked for in the middle of a kernel, they would lie where its staged operands lie. So these kernels compute pending operands before they begin.
+ * The kernels of a thread that records chains: they compute their pending operands before they begin. Chains and kernels use the same scratch (`heap.scratch`). A chain
+ * that ran in the middle of a kernel would overwrite the operands that the kernel has staged.
  */
 import assert from 'node:assert'
 import type { Storage } from '../heap/storage.js'
@@ -27,7 +27,7 @@ const BINARY: ReadonlySet<KernelOp> = new Set([...OPS.binary, ...OPS.compare])
 
 type Any = (...args: readonly unknown[]) => void
 
-/** This kernel, which computes pending operands before it begins. */
+/** `kernel`, which computes pending operands before it begins. */
 export function settling(op: KernelOp, kernel: object): object {
   if (BINARY.has(op)) return binary(kernel as Binary)
   return UNARY.has(op) ? unary(kernel as Unary) : general(kernel as Any)
