@@ -47,13 +47,13 @@ export const chains = [
     'a call of lanes takes the number of one run for the next run, too',
   ),
   t(
-    'chain-short-run-goes-on-in-the-next-one',
+    'chain-short-run-continues-in-the-next-block',
     PASSES,
     'CHAIN-1',
     'packages/tensor/src/kernels/chains/sources.ts',
     'Math.min(extent - i, run - inRun)',
     'Math.min(extent - i, run)',
-    'a run that begins in one block goes on for too long in the next one',
+    'a run that begins in one block takes as many elements once more in the next one',
   ),
   t(
     'chain-kernels-are-not-shared',

@@ -1,4 +1,4 @@
-/** The scratch of chains: how much of it there is, and what happens where the heap has no room. */
+/** The scratch of chains: its size, also where the heap has little room, and none. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { seen, small } from '../../chains/chains.fixture.js'
 import { compile, randn, type Tensor } from '../../index.js'

@@ -77,7 +77,7 @@ export function layOut(
 ): void {
   const { period, run } = source
   const from = x.storage.host!
-  // What follows is the same once more.
+  // Later elements repeat these.
   const extent = Math.min(count, period * run)
   for (let i = 0; i < extent; ) {
     const inRun = (start + i) % run
@@ -86,7 +86,7 @@ export function layOut(
     // A part of a run, or whole runs up to the end of the source.
     const runs = inRun > 0 ? 0 : Math.min(period - place, Math.floor((extent - i) / run))
     const some = runs > 0 ? runs * run : Math.min(extent - i, run - inRun)
-    if (runs > 1) repeat(from, at, runs, run, target, i, direct)
+    if (runs > 1) fillRuns(from, at, runs, run, target, i, direct)
     else target.fill(from[at]!, i, i + some)
     i += some
   }
@@ -94,7 +94,15 @@ export function layOut(
 }
 
 /** Writes `n` elements of `from` to `target`, each `run` times. */
-function repeat(from: TypedArray, at: number, n: number, run: number, target: TypedArray, to: number, direct: DirectKernels | null): void {
+function fillRuns(
+  from: TypedArray,
+  at: number,
+  n: number,
+  run: number,
+  target: TypedArray,
+  to: number,
+  direct: DirectKernels | null,
+): void {
   if (run === 1 && n >= FEW) target.set(from.subarray(at, at + n), to)
   else if (run === 1) for (let k = 0; k < n; k++) target[to + k] = from[at + k]!
   else if (direct === null) for (let k = 0; k < n; k++) target.fill(from[at + k]!, to + k * run, to + (k + 1) * run)
@@ -103,6 +111,6 @@ function repeat(from: TypedArray, at: number, n: number, run: number, target: Ty
     const end = to + n * (run - 1)
     target.set(from.subarray(at, at + n), end)
     const { byteOffset, BYTES_PER_ELEMENT: bytes } = target
-    direct.repeat(bytes, n, run, byteOffset + end * bytes, byteOffset + to * bytes)
+    direct.fillRuns(bytes, n, run, byteOffset + end * bytes, byteOffset + to * bytes)
   }
 }
