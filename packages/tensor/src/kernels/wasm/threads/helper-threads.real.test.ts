@@ -52,7 +52,8 @@ test('helpers take part in all kernels that are shared', async () => {
   const channels = rand([4, 64, 64, 64])
   const strides = { strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
   const geometry = { n: 4, c: 16, o: 16, h: 127, w: 127, kh: 3, kw: 3, oh: 64, ow: 64, ...strides }
-  const chain = compile((x: Tensor) => x.mul(2).tanh().add(1))
+  // Two steps each before and after the polynomial: this thread computes them in registers.
+  const chain = compile((x: Tensor) => x.mul(2).add(0.5).tanh().add(1).mul(3))
   const works: Readonly<Record<string, () => unknown>> = {
     'attention of a head': () => scaledDotProductAttention(queries, many, many),
     'attention of a head, causal': () => scaledDotProductAttention(many, many, many, { isCausal: true }),
