@@ -5,6 +5,8 @@ const TEST = 'packages/tensor/src/chains/chains.test.ts'
 const SOURCES = 'packages/tensor/src/chains/sources.test.ts'
 const PASSES = 'packages/tensor/src/chains/passes.test.ts'
 const OPERANDS = 'packages/tensor/src/chains/operands.test.ts'
+const BLOCKS = 'packages/tensor/src/kernels/chains/blocks.test.ts'
+const HELPERS = 'packages/tensor/src/kernels/wasm/threads/helper-threads.real.test.ts'
 const LANES = 'packages/tensor/src/kernels/wasm/lanes/lanes.test.ts'
 const BACKWARD = 'packages/autograd/src/engine/chains.test.ts'
 
@@ -53,6 +55,42 @@ export const chains = [
     'some = Math.min(some, (number + 1) * runs.run - start - done)',
     'some = Math.min(some, number * runs.run + 2 * runs.run - start - done)',
     'a call of lanes takes the number of one run for the next run, too',
+  ),
+  t(
+    'chain-short-run-continues-in-the-next-block',
+    PASSES,
+    'CHAIN-1',
+    'packages/tensor/src/kernels/chains/sources.ts',
+    'Math.min(extent - i, run - inRun)',
+    'Math.min(extent - i, run)',
+    'a run that begins in one block takes as many elements once more in the next one',
+  ),
+  t(
+    'chain-kernels-are-not-shared',
+    HELPERS,
+    'helpers take part',
+    'packages/tensor/src/kernels/chains/blocks.ts',
+    'unit.length === 1 && block <= LONG_BLOCK ? over',
+    'unit.length === 1 ? over',
+    'kernels of whole tensors write where they read, so no helper takes part',
+  ),
+  t(
+    'chain-without-room-is-not-computed-by-blocks',
+    BLOCKS,
+    'CHAIN-1',
+    'packages/tensor/src/kernels/chains/blocks.ts',
+    'if (scratch.lacksRoom) return false',
+    'if (scratch.lacksRoom) return true',
+    'where the heap has no room for scratch, nothing is computed',
+  ),
+  t(
+    'chain-is-never-shared',
+    BLOCKS,
+    'CHAIN-1',
+    'packages/tensor/src/kernels/chains/blocks.ts',
+    'return threads > 1 && n >= LONG_BLOCK',
+    'return threads < 1 && n >= LONG_BLOCK',
+    'helper threads take no part in chains',
   ),
   t(
     'chain-saved-is-computed-again',

@@ -60,7 +60,8 @@ export function tfjsRows(tf: Tf): ReadonlyMap<string, Work> {
   const row = (name: string, work: Work) => rows.set(name, () => tf.tidy(() => void work()))
   const rand = (...shape: number[]) => tf.randomUniform(shape)
   for (const n of SIZES) {
-    const whole = (max: number, length: number) => call(tf, 'cast', tf.randomUniform([length], 0, max), 'int32') as TfTensor
+    // Below the last: float32 rounds some draws up to the bound.
+    const whole = (below: number, length: number) => call(tf, 'cast', tf.randomUniform([length], 0, below - 1), 'int32') as TfTensor
     const of: Operands = {
       x: tf.randomUniform([n], 0.1, 1.1),
       y: tf.randomUniform([n], 0.1, 1.1),

@@ -91,7 +91,8 @@ const BLOCK: i32 = 16
 @inline function repeat<T>(n: i32, out: usize): void {
   const first = load<T>(out)
   const all = <usize>n * sizeof<T>()
-  if (sizeof<T>() == 1 || first == 0) memory.fill(out, <u8>first, all)
+  // A call of memory.fill costs as much as some 64 bytes in vectors.
+  if (all > 64 && (sizeof<T>() == 1 || first == 0)) memory.fill(out, <u8>first, all)
   else {
     const each = v128.splat<T>(first)
     let i: usize = 0

@@ -12,9 +12,10 @@ test('CHAIN-5 small tensors, and other devices of the process within one functio
   expect(small(() => mixed(tensor([1, 2]))).toArray()).toEqual([3, 5])
 })
 
-test.each([
+const COLUMNS: readonly (readonly [shape: readonly number[], column: readonly number[]])[] = [
+  // Runs for which lanes are called one by one.
   [
-    [7, 300],
+    [7, 600],
     [7, 1],
   ],
   [
@@ -22,26 +23,49 @@ test.each([
     [3, 1],
   ],
   [
-    [2, 3, 257],
+    [2, 3, 513],
     [3, 1],
   ],
   [
     [3, 2, 300],
     [3, 1, 1],
   ],
+  // Shorter ones, which are laid out in scratch, as whole runs and as parts of them, for each block or once.
   [
     [2, 5000, 1, 4],
     [5000, 1, 1],
   ],
   [
-    [5, 255],
+    [5, 511],
     [5, 1],
   ],
-] as const)('CHAIN-1 of %j, one element for each run: in registers, and where a polynomial or a bool reads it', (shape, column) => {
+  [
+    [3001, 7],
+    [3001, 1],
+  ],
+  [
+    [9000, 2],
+    [9000, 1],
+  ],
+  [
+    [700, 4, 11],
+    [4, 1],
+  ],
+  [
+    [3, 1000, 17],
+    [1000, 1],
+  ],
+]
+
+test.each(COLUMNS)('CHAIN-1 of %j, one element for each run: in registers, and where a polynomial or a bool reads it', (shape, column) => {
   for (const inPlace of [(fn: () => void) => withHeapFrom(1, fn), (fn: () => void) => fn()]) {
     inPlace(() => {
       const x = randn([...shape])
+      // With many 0 and -0.
       const each = randn([...column])
+        .clamp(-1, 0)
+        .add(randn([...column]).clamp(0, 1))
+        .mul(randn([...column]))
       const same = each.mul(2).add(each.reciprocal())
       const row = randn(shape.slice(-1))
       const fn = () => [
@@ -50,6 +74,8 @@ test.each([
         each.sub(x).div(same).tanh().mul(each),
         each.gt(0).where(x.add(same), row.mul(x)),
         x.lt(each).to('float32').mul(same),
+        x.to('float64').mul(each.to('float64')).add(same.to('float64')),
+        x.to('int32').add(each.mul(9).to('int32')).neg(),
       ]
       expect(seen(small(compile(fn)))).toEqual(seen(fn()))
     })

@@ -227,6 +227,7 @@ function dense(storage: Storage): Operand {
 function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
   const { order, steps } = chain
   const reads = new Int32Array(order.length)
+  // Whether a new step reads it: of several old steps in a row, the last one alone is written.
   const isNewlyRead = new Uint8Array(order.length)
   for (const [i, { operands }] of steps.entries()) {
     for (const at of operands) {

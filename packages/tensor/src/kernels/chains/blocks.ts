@@ -6,9 +6,10 @@
 import { Storage } from '../../heap/storage.js'
 import { BYTES_PER_ELEMENT, type DType, type TypedArray } from '../../values/dtype.js'
 import type { Backend } from '../table/backend.js'
-import type { ChainProgram, ChainSource, DirectKernel, DirectKernels, Form, Lanes, LanesKernel } from '../table/chain.js'
+import type { ChainProgram, ChainSource, DirectKernel, DirectKernels, Lanes, LanesKernel } from '../table/chain.js'
 import type { Operand } from '../table/operands.js'
 import { BLOCK, blockOf, LONG_BLOCK, Scratch } from './scratch.js'
+import { computesWhole, isLongRun, layOut, longBlockOf, readsRuns, singlesOfKernels } from './sources.js'
 import { type Unit, unitsOf } from './units.js'
 
 /** An operand of a cell, which moves with the blocks. */
@@ -91,7 +92,7 @@ function isRunBy(
   backend: Backend,
   direct: DirectKernels | null,
 ): boolean {
-  const scratch = new Scratch(program, elements, direct !== null)
+  const scratch = new Scratch(elements, direct !== null)
   try {
     const block = elements === program.n ? elements : blockOf(program, elements)
     const blocks = new Blocks(program, units, block, sources, outputs, backend, direct, scratch)
@@ -148,8 +149,8 @@ class Blocks {
     const slots: (number | undefined)[] = []
     this.#calls = units.map((unit, u) => {
       const over = unique(unit.flatMap((i) => program.steps[i]!.operands)).filter((at) => last[at] === u && slots[at] !== undefined)
-      // A kernel may write where an operand lies, as the very same view.
-      const reused = unit.length === 1 ? over.filter((at) => this.#isAsWide(unit[0]!, at)) : []
+      // A kernel may write where an operand lies, as the very same view. Helper threads share only a kernel that does not.
+      const reused = unit.length === 1 && block <= LONG_BLOCK ? over.filter((at) => this.#isAsWide(unit[0]!, at)) : []
       for (const at of reused) scratch.giveBack(slots[at]!)
       for (const i of unit) {
         const wanted = program.outputs.indexOf(i)
@@ -163,32 +164,18 @@ class Blocks {
 
   run(): void {
     const { n } = this.#program
-    for (const { source, target, isOnce } of this.#fills) if (isOnce) this.#fill(source, target, 0, this.#block)
+    for (const { source, target, isOnce } of this.#fills) if (isOnce) this.#layOut(source, target, 0, this.#block)
     for (let start = 0; start < n; start += this.#block) {
       const count = Math.min(this.#block, n - start)
-      for (const { source, target, isOnce } of this.#fills) if (!isOnce) this.#fill(source, target, start, count)
+      for (const { source, target, isOnce } of this.#fills) if (!isOnce) this.#layOut(source, target, start, count)
       this.#move(start, count)
       for (const call of this.#calls) call(start, count)
       for (const { from, output } of this.#results) output.storage.host!.set(from.subarray(0, count), output.offset + start)
     }
   }
 
-  #fill(source: number, target: TypedArray, start: number, count: number): void {
-    const { period, run: each } = this.#program.sources[source]!
-    const { storage, offset } = this.#sources[source]!
-    const from = storage.host!
-    if (period === 1) {
-      target.fill(from[offset]!, 0, count)
-      return
-    }
-    for (let i = 0; i < count; ) {
-      const place = Math.floor((start + i) / each) % period
-      const run = Math.min(count - i, each === 1 ? period - place : each - ((start + i) % each))
-      if (each > 1) target.fill(from[offset + place]!, i, i + run)
-      else if (run < FEW) for (let k = 0; k < run; k++) target[i + k] = from[offset + place + k]!
-      else target.set(from.subarray(offset + place, offset + place + run), i)
-      i += run
-    }
+  #layOut(source: number, target: TypedArray, start: number, count: number): void {
+    layOut(this.#program.sources[source]!, this.#sources[source]!, target, start, count, this.#direct)
   }
 
   /** Cells find their operands at this block. */
@@ -209,7 +196,7 @@ class Blocks {
     const isDense = period === this.#program.n
     const step = isSingle ? 0 : 1
     if (this.#isReached(storage) && (isSingle || isDense)) return this.#place(storage, offset, step, isDense)
-    const view = scratch.viewOf(scratch.acquire(), dtype)
+    const view = isSingle ? scratch.numberOf(dtype) : scratch.viewOf(scratch.acquire(dtype), dtype)
     if (isSingle) view[0] = storage.host![offset]!
     else this.#fills.push({ source: i, target: view, isOnce: !isDense && this.#block % (period * run) === 0 })
     return this.#place(new Storage(dtype, view), 0, step, false)
@@ -220,7 +207,7 @@ class Blocks {
     const { storage, offset } = this.#sources[i]!
     if (this.#isReached(storage)) return this.#place(storage, offset, 0, false, source)
     if (source.period > this.#block) return null
-    const view = scratch.viewOf(scratch.acquire(), source.dtype)
+    const view = scratch.viewOf(scratch.acquire(source.dtype), source.dtype)
     view.set(storage.host!.subarray(offset, offset + source.period))
     return this.#place(new Storage(source.dtype, view), 0, 0, false, source)
   }
@@ -234,7 +221,7 @@ class Blocks {
       return this.#place(output.storage, output.offset, 1, true)
     }
     const { made } = this.#program.steps[i]!
-    const slot = scratch.acquire()
+    const slot = scratch.acquire(made)
     const view = scratch.viewOf(slot, made)
     // A result that is copied out after the last step stays.
     if (output === null) slots[this.#program.sources.length + i] = slot
@@ -327,65 +314,8 @@ class Blocks {
 
 const SCALAR: readonly number[] = []
 const DENSE: readonly number[] = [1]
-/** A view costs as much as copying so many elements. */
-const FEW = 64
-/** So many elements of scratch stay in the second-level cache. */
-const SCRATCH_ELEMENTS = 8 * LONG_BLOCK
 /** V8 keeps the elements of smaller arrays in the object, and makes a buffer, for good, when asked. */
 const IN_OBJECT_MAX = 64
-
-/** From so long a run on, lanes are called for each run, which costs less than to repeat its element in scratch. */
-const LONG_RUN = 256
-
-function isLongRun({ dtype, period, run }: ChainSource): boolean {
-  return dtype === 'float32' && period > 1 && run >= LONG_RUN
-}
-
-/** Whether the step is one for lanes by what it reads, even where it is the only one of its unit. */
-function readsRuns({ sources, steps }: ChainProgram, i: number, direct: DirectKernels): boolean {
-  const step = steps[i]!
-  const first = sources.length
-  const from = step.operands.map((at) => sources[at]?.dtype ?? steps[at - first]!.made)
-  return (
-    step.operands.some((at) => at < first && isLongRun(sources[at]!)) &&
-    from.every((dtype) => dtype === 'float32') &&
-    direct.isOfLanes(step, from)
-  )
-}
-
-/** The operands that a kernel may read as one element for all. */
-const TAKES_SINGLE: Readonly<Record<Form, readonly boolean[]>> = {
-  unary: [false],
-  conversion: [false],
-  binary: [true, true],
-  compare: [true, true],
-  grad: [true, false],
-  choice: [false, true, true],
-}
-
-/** Whether it is one step, which its kernel computes as well. */
-function computesWhole({ n, sources, steps }: ChainProgram): boolean {
-  if (steps.length > 1) return false
-  const { form, operands } = steps[0]!
-  return operands.every((at, k) => sources[at]!.period === n || (sources[at]!.period === 1 && TAKES_SINGLE[form][k]))
-}
-
-/** The sources of one element that a kernel reads where it takes none. */
-function singlesOfKernels({ sources, steps }: ChainProgram, units: readonly Unit[]): ReadonlySet<number> {
-  const found = new Set<number>()
-  for (const unit of units) {
-    if (unit.length > 1) continue
-    const { form, operands } = steps[unit[0]!]!
-    for (const [k, at] of operands.entries()) if (sources[at]?.period === 1 && !TAKES_SINGLE[form][k]) found.add(at)
-  }
-  return found
-}
-
-/** Sources that are repeated are laid out in scratch: of many, the blocks are shorter. */
-function longBlockOf({ n, sources }: ChainProgram): number {
-  const repeated = sources.filter(({ period }) => period > 1 && period < n).length
-  return Math.min(LONG_BLOCK, Math.max(BLOCK, Math.floor(SCRATCH_ELEMENTS / Math.max(1, repeated))))
-}
 
 /** For each source and step, the last unit that reads it; a step that no unit reads: its own. */
 function lastUses({ sources, steps }: ChainProgram, units: readonly Unit[]): number[] {

@@ -1,6 +1,6 @@
 /** The buffers of a chain's blocks. */
 import { Storage } from '../../heap/storage.js'
-import { allocate, type DType, type TypedArray, viewOn } from '../../values/dtype.js'
+import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../../values/dtype.js'
 import type { ChainProgram } from '../table/chain.js'
 
 /** Elements of a block between two kernels: one chunk of the kernels of WebAssembly, which compute it in one call. */
@@ -8,35 +8,40 @@ export const BLOCK = 2048
 /** Elements of a block that one unit computes. */
 export const LONG_BLOCK = 16_384
 
-/** Buffers of a block each. */
+interface ScratchBuffer {
+  /** Null: not in the heap. */
+  readonly storage: Storage | null
+  readonly array: TypedArray
+}
+
+/** Buffers of a block each, and numbers. */
 export class Scratch {
-  /** Whether a buffer of the heap could not be had. */
+  /** Whether the heap had no room for a buffer. */
   lacksRoom = false
   readonly #elements: number
   readonly #isInHeap: boolean
-  readonly #bytes: number
-  readonly #slots: { readonly storage: Storage | null; readonly array: TypedArray }[] = []
+  readonly #slots: ScratchBuffer[] = []
   readonly #free: number[] = []
+  /** Buffers of numbers, which steps read as one element for all. */
+  readonly #numbers: ScratchBuffer[] = []
+  #numbersMade = 0
 
-  constructor({ sources, steps }: ChainProgram, elements: number, isInHeap: boolean) {
-    const isWide = sources.some(({ dtype }) => dtype === 'float64') || steps.some(({ made }) => made === 'float64')
+  constructor(elements: number, isInHeap: boolean) {
     this.#elements = elements
     this.#isInHeap = isInHeap
-    this.#bytes = elements * (isWide ? 8 : 4)
   }
 
   close(): void {
-    for (const { storage } of this.#slots) storage?.close()
+    for (const { storage } of [...this.#slots, ...this.#numbers]) storage?.close()
   }
 
-  /** The number of a free buffer. */
-  acquire(): number {
-    const free = this.#free.pop()
-    if (free !== undefined) return free
-    const length = (this.#bytes + APART * APART_MAX) / 8
-    const storage = this.#isInHeap ? Storage.inHeap('float64', length) : null
-    if (this.#isInHeap && storage === null) this.lacksRoom = true
-    return this.#slots.push({ storage, array: storage?.host ?? allocate('float64', length) }) - 1
+  /** The number of a free buffer that is wide enough for elements of a dtype. */
+  acquire(dtype: DType): number {
+    // Buffers of bools serve others later.
+    const length = (this.#elements * Math.max(4, BYTES_PER_ELEMENT[dtype]) + APART * APART_MAX) / 8
+    const free = this.#free.findLastIndex((slot) => this.#slots[slot]!.array.length >= length)
+    if (free >= 0) return this.#free.splice(free, 1)[0]!
+    return this.#slots.push(this.#make(length)) - 1
   }
 
   giveBack(slot: number): void {
@@ -47,7 +52,24 @@ export class Scratch {
     const { array } = this.#slots[slot]!
     return viewOn(dtype, array.buffer, array.byteOffset + APART * (slot % APART_MAX), this.#elements)
   }
+
+  /** Room for one element, until the end. */
+  numberOf(dtype: DType): TypedArray {
+    const place = this.#numbersMade++ % NUMBERS
+    if (place === 0) this.#numbers.push(this.#make(NUMBERS))
+    const { array } = this.#numbers.at(-1)!
+    return viewOn(dtype, array.buffer, array.byteOffset + 8 * place, 1)
+  }
+
+  #make(length: number): ScratchBuffer {
+    const storage = this.#isInHeap ? Storage.inHeap('float64', length) : null
+    if (this.#isInHeap && storage === null) this.lacksRoom = true
+    return { storage, array: storage?.host ?? allocate('float64', length) }
+  }
 }
+
+/** As many as make the smallest block of the heap. */
+const NUMBERS = 1024
 
 /** Buffers that lie a power of two apart would meet in the same lines of the cache: each begins so many bytes later than the one before. */
 const APART = 64

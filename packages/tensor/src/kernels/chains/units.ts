@@ -34,7 +34,10 @@ export function unitsOf(program: ChainProgram, direct: DirectKernels | null): re
   return units
 }
 
-/** In a level, lanes come first, then kernels in their order. Steps of lanes come as late as they may, so that their results are not written for later levels. */
+/**
+ * In a level, lanes come first, then kernels in their order. Steps of lanes come as late as the first unit that reads them, so that their results are not written for
+ * later levels. Kernels keep their level: they write their results in any case, and lanes of the same level, which come first, could not read them.
+ */
 function levelsOf({ sources, steps }: ChainProgram, isOfLanes: readonly boolean[]): number[] {
   const first = sources.length
   const levels: number[] = []

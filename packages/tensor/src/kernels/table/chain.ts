@@ -80,6 +80,8 @@ export interface DirectKernels {
   /** Whether the step, of operands of these dtypes, may be one of `lanes`. */
   isOfLanes(step: ChainStep, from: readonly DType[]): boolean
   lanes(lanes: Lanes): LanesKernel
+  /** Writes `n` elements of so many `bytes` at `from` to `to`, each `run` times. The elements may lie at the end of their runs. */
+  fillRuns(bytes: number, n: number, run: number, from: number, to: number): void
   /** Counts so many elements of one step, between two blocks. */
   worked(elements: number): void
 }

@@ -35,6 +35,11 @@ function directOf(instance: WasmInstance): DirectKernels {
     },
     isOfLanes: (step, from) => formulaOf(step, from) !== null,
     lanes: (lanes) => lanesKernel(instance, lanes, modules),
+    fillRuns: (bytes, n, run, from, to) => {
+      const { move_8, move_32, move_64 } = instance.kernels
+      const move = bytes === 4 ? move_32 : bytes === 8 ? move_64 : move_8
+      move(n, run, from, bytes, 0, to, run * bytes, bytes)
+    },
     worked: workedElements,
   }
 }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { Heap } from '../../../heap/heap.js'
 import { threadHeap } from '../../../heap/thread-heap.js'
 import { verifyHeap } from '../../../heap/verify.js'
-import { memoryScope, rand, zeros, zerosLike } from '../../../index.js'
+import { compile, memoryScope, rand, type Tensor, zeros, zerosLike } from '../../../index.js'
 import { scaledDotProductAttention } from '../../../operations.js'
 import { kernelsFor } from '../../../tensor/device.js'
 import type { AttentionBackward, Conv, Matmul, Norm, NormBackward } from '../../table/operands.js'
@@ -52,6 +52,8 @@ test('helpers take part in all kernels that are shared', async () => {
   const channels = rand([4, 64, 64, 64])
   const strides = { strideH: 2, strideW: 2, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
   const geometry = { n: 4, c: 16, o: 16, h: 127, w: 127, kh: 3, kw: 3, oh: 64, ow: 64, ...strides }
+  // Two steps each before and after the polynomial: this thread computes them in registers.
+  const chain = compile((x: Tensor) => x.mul(2).add(0.5).tanh().add(1).mul(3))
   const works: Readonly<Record<string, () => unknown>> = {
     'attention of a head': () => scaledDotProductAttention(queries, many, many),
     'attention of a head, causal': () => scaledDotProductAttention(many, many, many, { isCausal: true }),
@@ -73,6 +75,7 @@ test('helpers take part in all kernels that are shared', async () => {
     'greatest of all': () => rows.amax(),
     variance: () => rows.var(1),
     'a row broadcasts': () => rows.add(rows.select(0, 0)),
+    'a polynomial of a chain': () => chain(rows),
   }
   const shared: string[] = []
   for (const [name, work] of Object.entries(works)) {
