@@ -4,12 +4,22 @@ import { t } from './mutation.mjs'
 const TEST = 'packages/tensor/src/chains/chains.test.ts'
 const SOURCES = 'packages/tensor/src/chains/sources.test.ts'
 const PASSES = 'packages/tensor/src/chains/passes.test.ts'
+const OPERANDS = 'packages/tensor/src/chains/operands.test.ts'
 const BLOCKS = 'packages/tensor/src/kernels/chains/blocks.test.ts'
 const HELPERS = 'packages/tensor/src/kernels/wasm/threads/helper-threads.real.test.ts'
 const LANES = 'packages/tensor/src/kernels/wasm/lanes/lanes.test.ts'
 const BACKWARD = 'packages/autograd/src/engine/chains.test.ts'
 
 export const chains = [
+  t(
+    'chain-in-the-middle-of-a-kernel',
+    OPERANDS,
+    'CHAIN-1',
+    'packages/tensor/src/tensor/settling.ts',
+    '    b.storage.pending?.settle()\n',
+    '',
+    'a chain overwrites what a kernel has staged',
+  ),
   t(
     'chain-holds-a-users-array',
     SOURCES,

@@ -10,8 +10,8 @@ export const theTracer = [
     KERNELS,
     'the tracer TRC-1: an operation has its kernels',
     'packages/tensor/src/tensor/device.ts',
-    'return tracing === null ? device.kernels : kernelsOfTraced(device)',
-    'return tracing !== null ? device.kernels : kernelsOfTraced(device)',
+    'return tracing === null ? kernelsNow(device) : kernelsOfTraced(device)',
+    'return tracing !== null ? kernelsNow(device) : kernelsOfTraced(device)',
     'kernels are not traced',
   ),
   t(

@@ -1,7 +1,7 @@
 /** Functions that `compile` made, next to what they were made of: values, gradients, hooks and errors have the same bits. */
 import { expect, test } from '@jest/globals'
 import { compile, randn, type Tensor } from '@postgrad/tensor'
-import { isPending, Storage, threadHeap, withChainsFrom, withHeapFrom } from '@postgrad/tensor/internal'
+import { isPending, Storage, threadHeap, withChainsFrom, withHeapFrom, withHeapLimit } from '@postgrad/tensor/internal'
 import { grad } from '../index.js'
 import type { Program } from '../with-torch/builder.fixture.js'
 import { randomProgram } from '../with-torch/program.fixture.js'
@@ -13,15 +13,26 @@ function programOf(seed: number): Program {
   return seed % 2 === 0 ? program : { ...program, leaves: program.leaves.map((leaf) => ({ ...leaf, dtype: 'float32' as const })) }
 }
 
+const PLACES: Readonly<Record<string, <T>(fn: () => T) => T>> = {
+  'where they lie by themselves': (fn) => fn(),
+  'in managed memory': (fn) => withHeapLimit(0, fn),
+  'in the heap': (fn) => withHeapFrom(1, fn),
+}
+
 const GROUP = 100
-test.each([1, 101, 201, 301, 401])(
-  'CHAIN-1 random graphs, seeds from %d on: compiled, they have the same values, gradients, hooks and errors',
-  (first) => {
+test.each([
+  ...[1, 101, 201, 301, 401].map((first) => ['where they lie by themselves', 1, first] as const),
+  ...Object.keys(PLACES).map((place, i) => [place, 10, 501 + i * GROUP] as const),
+  ['in managed memory', 1, 801],
+  ['in the heap', 1, 901],
+] as const)(
+  'CHAIN-1 random graphs, tensors %s, steps from %d elements on, seeds from %d on: compiled, they have the same values, gradients, hooks and errors',
+  (place, from, first) => {
     const wrong: string[] = []
     for (let seed = first; seed < first + GROUP; seed++) {
       const program = programOf(seed)
       const expected = runUnseen(program)
-      const found = withChainsFrom(1, () => compile(runUnseen)(program))
+      const found = PLACES[place]!(() => withChainsFrom(from, () => compile(runUnseen)(program)))
       try {
         expect(found).toStrictEqual(expected)
       } catch (error) {

@@ -1,12 +1,21 @@
 /** Random programs, and the functions that `compile` makes, on data alone; `autograd/src/engine/chains.test.ts` has their gradients. */
 import { expect, test } from '@jest/globals'
 import { compile, type DType, fromTypedArray, Generator, randn, type Tensor, type TypedArray, tensor, zeros } from '../index.js'
-import { isPending } from '../internal.js'
+import { isPending, withChainsFrom } from '../internal.js'
+import type { Shape } from '../values/shape.js'
 import { PLACES, seen, small, stepsOf } from './chains.fixture.js'
 
 const SPECIAL = [0, -0, 1, -1, 0.5, 2, 1e-40, -1e-40, 1e38, -3e38, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN, 7.5]
 
 const SHAPES = [[6], [5, 7], [2, 3, 4], [1], [4097], [3, 2048], [70, 101], [0, 3]] as const
+/** Their rows are operands of kernels where steps have 500 elements or more. */
+const WIDE = [
+  [2, 400],
+  [6, 400],
+  [10, 400],
+  [3, 80],
+  [9, 100],
+] as const
 
 type Op = (xs: Tensor[], pick: () => Tensor, g: Generator) => Tensor | null
 const unary =
@@ -49,6 +58,14 @@ const OPS: readonly Op[] = [
     const x = pick()
     return x.ndim > 1 && x.numel > 0 ? x.narrow(x.ndim - 1, 0, 1) : null
   },
+  (_, pick, g) => {
+    const x = pick().reshape([-1])
+    return x.numel > 500 ? x.narrow(0, g.integer(0, 100), 400) : null
+  },
+  (_, pick, g) => {
+    const x = pick()
+    return x.ndim > 1 && x.numel > 500 ? x.select(0, g.integer(0, x.shape[0]!)) : null
+  },
   (_, pick) => pick().sum(),
   // Writes, to what steps read, too.
   (_, pick) => {
@@ -78,9 +95,9 @@ function elements(g: Generator, dtype: DType, n: number): TypedArray {
 }
 
 /** The tensors that a random program has at its end; of a step that fails, the length of the message. */
-function program(seed: number): readonly unknown[] {
+function program(seed: number, shapes: readonly Shape[]): readonly unknown[] {
   const g = new Generator(seed)
-  const shape = SHAPES[g.integer(0, SHAPES.length)]!
+  const shape = shapes[g.integer(0, shapes.length)]!
   const dtypes: readonly DType[] = [(['float32', 'float32', 'float64', 'int32'] as const)[g.integer(0, 4)]!, 'float32']
   const xs = [0, 1, 2].map((i) => {
     const own = i === 2 && shape.length > 1 ? (g.integer(0, 2) === 0 ? shape.slice(1) : [...shape.slice(0, -1), 1]) : shape
@@ -119,22 +136,32 @@ function program(seed: number): readonly unknown[] {
 
 const GROUP = 100
 const firsts = Array.from({ length: 3 }, (_, i) => 1 + i * GROUP)
+/** From so many elements on operations become steps. With 500, kernels read parts of pending results. */
+const FROM = [
+  [1, SHAPES],
+  [500, WIDE],
+] as const
 
-const cases = Object.keys(PLACES).flatMap((place) => firsts.map((first) => [place, first] as const))
+const cases = Object.keys(PLACES).flatMap((place) =>
+  FROM.flatMap(([from, shapes]) => firsts.map((first) => [place, from, first, shapes] as const)),
+)
 
-test.each(cases)('CHAIN-1 in %s, random programs, seeds from %d on: compiled, they have the same bits and errors', (place, first) => {
-  let steps = 0
-  for (let seed = first; seed < first + GROUP; seed++) {
-    const expected = PLACES[place]!(() => seen(program(seed)))
-    const compiled = compile(() => program(seed))
-    steps += stepsOf(() => {
-      const found = PLACES[place]!(() => seen(small(compiled)))
-      for (const [i, one] of expected.entries()) if (found[i] !== one) throw new Error(`seed ${seed}: tensor ${i} differs`)
-      expect(found.length).toBe(expected.length)
-    })
-  }
-  expect(steps).toBeGreaterThan(GROUP)
-})
+test.each(cases)(
+  'CHAIN-1 in %s, steps from %d elements on, random programs, seeds from %d on: the same bits and errors',
+  (place, from, first, shapes) => {
+    let steps = 0
+    for (let seed = first; seed < first + GROUP; seed++) {
+      const expected = PLACES[place]!(() => seen(program(seed, shapes)))
+      const compiled = compile(() => program(seed, shapes))
+      steps += stepsOf(() => {
+        const found = PLACES[place]!(() => seen(withChainsFrom(from, compiled)))
+        for (const [i, one] of expected.entries()) if (found[i] !== one) throw new Error(`seed ${seed}: tensor ${i} differs`)
+        expect(found.length).toBe(expected.length)
+      })
+    }
+    expect(steps).toBeGreaterThan(GROUP / 2)
+  },
+)
 
 test('CHAIN-2 a chain is computed when fn returns, together: what it returns is not pending, and what it does not return is', () => {
   const x = randn([100])

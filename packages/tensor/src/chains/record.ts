@@ -7,13 +7,15 @@ import type { Storage } from '../heap/storage.js'
 import type { Form } from '../kernels/table/chain.js'
 import { isUnsupported, type KernelOp } from '../kernels/table/table.js'
 import { computing } from '../tensor/device.js'
+import { startRecording } from '../tensor/settling.js'
 import { Tensor } from '../tensor/tensor.js'
 import { byteLength, type DType } from '../values/dtype.js'
 import { broadcastStrides, contiguousStrides, numelOf, type Shape } from '../values/shape.js'
 import { heldOf, Source, STEPS_MAX, Step, settleAll } from './step.js'
 
 /** Whether this thread has compiled a function: before that nothing here is called. */
-export let records = false
+export { records } from '../tensor/settling.js'
+
 /** How many compiled functions are running. */
 let depth = 0
 
@@ -32,7 +34,7 @@ export function withChainsFrom<T>(elements: number, fn: () => T): T {
 
 /** Runs `fn`. Until it returns, be it a promise, its element-wise operations become steps. */
 export function recording<T>(fn: () => T): T {
-  records = true
+  startRecording()
   depth++
   try {
     return fn()

@@ -17,6 +17,7 @@ import type { ChainSource, ChainStep, Form } from '../kernels/table/chain.js'
 import type { Operand } from '../kernels/table/operands.js'
 import type { KernelOp } from '../kernels/table/table.js'
 import type { Device } from '../tensor/device.js'
+import { assertNotInKernel } from '../tensor/settling.js'
 import type { DType } from '../values/dtype.js'
 
 /** The elements that a storage had when a step was recorded. */
@@ -252,6 +253,7 @@ function writtenOf(chain: Chain, wanted: readonly Step[]): Step[] {
 
 /** Computes the elements of these steps, of one size and one device, in one pass. */
 function settleTogether(wanted: readonly Step[]): void {
+  assertNotInKernel()
   const chain = new Chain()
   for (const step of wanted) step.addTo(chain)
   const [{ n, device }] = wanted as [Step]

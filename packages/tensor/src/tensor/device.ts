@@ -12,6 +12,7 @@ import type { FusedOp } from '../kernels/table/ops.js'
 import { type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
+import { records, settleOperands, settling } from './settling.js'
 
 /** The kernel that would run for an operation, or the reason why there is none. */
 export interface KernelInfo {
@@ -45,6 +46,7 @@ export class Device {
   readonly implementation: Backend
   /** @internal */
   readonly kernels: KernelTable
+  #settling: KernelTable | null = null
 
   constructor(spec: string, implementation: Backend, home: Memory = CPU, kernels: KernelTable = callable(implementation)) {
     this.spec = spec
@@ -52,6 +54,12 @@ export class Device {
     this.implementation = implementation
     this.home = home
     this.kernels = kernels
+  }
+
+  /** @internal The same kernels, which compute pending operands before they begin: those of a thread that records chains. */
+  get settlingKernels(): KernelTable {
+    this.#settling ??= tableOf((op, dtype) => settling(op, this.kernels[op][dtype]))
+    return this.#settling
   }
 
   /** The memory where the device stores tensors: 'cpu' for each backend of this process. PyTorch: `torch.device.type`. */
@@ -210,25 +218,29 @@ export function computing(home: Memory): Device {
 /** The kernels for this operand, and so for all of a call. The first line is on the way of every operation, and calls as little as it can. */
 export function kernelsFor({ storage }: Operand): KernelTable {
   const current = (currentScope().device as Device | null) ?? cpu
-  if (current !== null && current.home === storage.memory && tracing === null) return current.kernels
+  if (current !== null && current.home === storage.memory && tracing === null) return records ? current.settlingKernels : current.kernels
   return kernelsAt(storage.memory)
 }
 
 export function kernelsAt(home: Memory): KernelTable {
   const device = computing(home)
-  return tracing === null ? device.kernels : kernelsOfTraced(device)
+  return tracing === null ? kernelsNow(device) : kernelsOfTraced(device)
+}
+
+function kernelsNow(device: Device): KernelTable {
+  return records ? device.settlingKernels : device.kernels
 }
 
 /** Those of another worker of this thread may be the ones that are traced. */
 function kernelsOfTraced(device: Device): KernelTable {
-  return tracerOf(currentScope().worker) === null ? device.kernels : tracedKernels(device)
+  return tracerOf(currentScope().worker) === null ? kernelsNow(device) : tracedKernels(device)
 }
 
 /** The fused kernel for this operand, or null where the device has none: then its callers run the operations. */
 export function fusedKernel<Op extends FusedOp>(op: Op, { storage, dtype }: Operand): KernelMap[Op] | null {
   const device = computing(storage.memory)
   if (isUnsupported(device.implementation.kernels[op][dtype])) return null
-  const kernels = tracing === null ? device.kernels : kernelsOfTraced(device)
+  const kernels = tracing === null ? kernelsNow(device) : kernelsOfTraced(device)
   return kernels[op][dtype] as KernelMap[Op]
 }
 
@@ -255,10 +267,12 @@ const traced = new WeakMap<Device, KernelTable>()
 function tracedKernels(device: Device): KernelTable {
   let table = traced.get(device)
   if (table === undefined) {
-    const { spec, implementation, kernels } = device
+    const { spec, implementation, settlingKernels } = device
     table = tableOf((op, dtype) => {
-      const kernel = kernels[op][dtype] as (...args: unknown[]) => void
+      const kernel = settlingKernels[op][dtype] as (...args: unknown[]) => void
       return (...args: unknown[]) => {
+        // A chain has a span of its own, before that of the kernel.
+        settleOperands(args)
         const operands = args.filter((arg) => arg !== null && typeof arg === 'object' && 'storage' in arg) as Operand[]
         const { shape, numel } = operands.at(-1)!
         // `variantOf` knows dense operands alone.

@@ -118,3 +118,30 @@ test('a small heap that tensors fill: operands elsewhere whose copies would not 
   ;(flip.float32 as Rows)(whole, operandOf(out, 0, [n]), 1, n, 1)
   expect([out[0], out[n - 1]]).toEqual([n - 1, 0])
 })
+
+test('MEM-1 kernels.wasm has no statics: no data section, no globals, memory imported', () => {
+  const bytes = readFileSync(new URL('../../../kernels.wasm', import.meta.url))
+  const sections = sectionIds(bytes)
+  expect(sections).toContain(2) // imports
+  expect(sections).toContain(10) // code
+  expect(sections).not.toContain(5) // memories of its own
+  expect(sections).not.toContain(6) // globals
+  expect(sections).not.toContain(11) // data
+})
+
+/** The ids of a WebAssembly module's sections, in order. */
+function sectionIds(bytes: Uint8Array): number[] {
+  const ids: number[] = []
+  let at = 8
+  while (at < bytes.length) {
+    ids.push(bytes[at++]!)
+    let size = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++]!
+      size |= (byte & 127) << shift
+      if (byte < 128) break
+    }
+    at += size
+  }
+  return ids
+}

@@ -186,7 +186,10 @@ export class WasmInstance {
     return this.#helpers
   }
 
-  /** Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. @throws STAGING_EXHAUSTED */
+  /**
+   * Starts a call that takes `bytes` in all (a sum of `align`ed sizes) and returns their address. No other call begins before this one ends: no operand is pending
+   * (`tensor/settling.ts`). @throws STAGING_EXHAUSTED
+   */
   begin(bytes: number): number {
     assertNotPausing()
     this.#next = this.heap.scratch(bytes)
