@@ -140,8 +140,8 @@ function collectAbove(bytes: number): void {
 let collect: (() => void) | null = null
 
 /**
- * V8's own, which a flag makes visible in contexts that are made from then on; null where that is not possible. The flag is taken back: code that V8 has compiled is of its flags, and
- * threads that start later could not use what was made for them.
+ * V8's own. A flag makes it visible in contexts that are made later; null where that is not possible. The flag is taken back, since V8 uses compiled code only under the flags
+ * that it was compiled with: threads that start later would have to compile the library again.
  */
 function collector(): (() => void) | null {
   collect ??= visibleCollector() ?? withFlag(visibleCollector)
