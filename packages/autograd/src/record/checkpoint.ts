@@ -83,7 +83,7 @@ class Region implements Packer {
   private readonly random: GeneratorState
   private readonly device: object | null
   private readonly expected: Expected[] = []
-  /** What the second run saved; null until backward needs it. */
+  /** The variables that the second run saved; null until backward needs them. */
   private held: readonly SavedVariable[] | null = null
   private heldHaveHistory = false
   /** Saved variables that backward has not released. */
