@@ -35,8 +35,17 @@ const enum Quantifier { some_rows, every_rows }
   return better1<T>(least, low, better1<T>(least, v128.extract_lane<T>(m, 2), v128.extract_lane<T>(m, 3)))
 }
 
-/** Four accumulators, since each waits for its last result; NaNs are counted aside. */
-@inline export function extremeRow<T>(least: bool, k: i32, x: usize): T {
+@inline function extremeRow<T>(least: bool, k: i32, x: usize): T {
+  return bestOfRow<T>(least, true, k, x)
+}
+
+/** The greatest number of a row, for sums that are NaN if the row holds one: which zero it is, and whether it is NaN then, is left open. */
+@inline export function greatestOfRow(k: i32, x: usize): f32 {
+  return bestOfRow<f32>(false, false, k, x)
+}
+
+/** Four accumulators, since each waits for its last result; with `exact` NaNs are counted aside, and zeros told apart. */
+@inline function bestOfRow<T>(least: bool, exact: bool, k: i32, x: usize): T {
   const from = x
   const end = x + <usize>k * sizeof<T>()
   const endOfGroups = x + ((<usize>k * sizeof<T>()) & ~63)
@@ -55,18 +64,18 @@ const enum Quantifier { some_rows, every_rows }
     m1 = better<T>(least, m1, b)
     m2 = better<T>(least, m2, c)
     m3 = better<T>(least, m3, d)
-    if (isFloat<T>()) {
+    if (exact && isFloat<T>()) {
       nan = v128.or(nan, v128.or(v128.or(isNaN4<T>(a), isNaN4<T>(b)), v128.or(isNaN4<T>(c), isNaN4<T>(d))))
     }
   }
   for (; x < endOfVectors; x += 16) {
     const a = v128.load(x)
     m0 = better<T>(least, m0, a)
-    if (isFloat<T>()) nan = v128.or(nan, isNaN4<T>(a))
+    if (exact && isFloat<T>()) nan = v128.or(nan, isNaN4<T>(a))
   }
   let m = betterLane<T>(least, better<T>(least, better<T>(least, m0, m1), better<T>(least, m2, m3)))
   for (; x < end; x += sizeof<T>()) m = better1<T>(least, m, load<T>(x))
-  if (isFloat<T>()) {
+  if (exact && isFloat<T>()) {
     if (v128.any_true(nan)) return <T>NaN
     if (m == 0) return zeroOf<T>(least, from, end)
   }

@@ -72,6 +72,25 @@ describe(`drawing (seed ${SEED})`, () => {
     expect(T.randperm(0).shape).toEqual([0])
     expect(() => T.randperm(-1)).toThrow(code('INVALID_ARGUMENT'))
   })
+
+  test('randperm takes the numbers that generator.integer gives, and leaves the generator as they do', () => {
+    // Of the largest some numbers are passed over, since they lie beyond the last whole range.
+    for (const n of [1, 79, 80, 4096, 4097, 400_000]) {
+      const [one, many] = [generator(), generator()]
+      // The second normal number of a pair waits.
+      expect(one.normal()).toBe(many.normal())
+      const expected = new Int32Array(n)
+      for (let i = 0; i < n; i++) {
+        const j = one.integer(0, i + 1)
+        expected[i] = expected[j]!
+        expected[j] = i
+      }
+      const drawn = T.randperm(n, { generator: many })
+      expect(Buffer.compare(Buffer.from(expected.buffer), Buffer.from(drawn.dataSync().slice().buffer))).toBe(0)
+      expect(T.randperm(n, { dtype: 'float64', generator: generator() }).shape).toEqual([n])
+      expect(many.state()).toEqual(one.state())
+    }
+  })
 })
 
 test('linspace and logspace hold both ends exactly', () => {

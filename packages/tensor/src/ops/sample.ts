@@ -9,7 +9,7 @@ import { onOneDevice } from '../tensor/arguments.js'
 import { checkOptions, checkTensor } from '../tensor/check-argument.js'
 import type { RandomOptions } from '../tensor/create.js'
 import { generatorOf, homeOf, randn } from '../tensor/create.js'
-import { drawReals } from '../tensor/draw.js'
+import { drawPermutation, drawReals } from '../tensor/draw.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -176,12 +176,7 @@ export function randperm(n: number, options?: RandomOptions): Tensor {
   if (!isDType(dtype) || dtype === 'bool') throw dtypeMismatch('randperm', 'int32, float32 or float64', String(dtype), 'Pass one of these.')
   const generator = generatorOf('randperm', options)
   const array = allocate(dtype, n)
-  for (let i = 0; i < n; i++) {
-    // Fisher and Yates, from the inside out.
-    const j = generator.integer(0, i + 1)
-    array[i] = array[j]!
-    array[j] = i
-  }
+  drawPermutation(array, generator)
   const out = Tensor.over(dtype, [n], array, homeOf('randperm', options))
   return options?.requiresGrad ? out.requiresGrad_(true) : out
 }

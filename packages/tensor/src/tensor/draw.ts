@@ -1,6 +1,6 @@
 /** Fills tensors with a generator's next numbers: many by a kernel, with the numbers and the state that drawing one by one gives. */
 import { CPU } from '../heap/memory.js'
-import { elementOf, INT32_SPAN } from '../values/dtype.js'
+import { elementOf, INT32_SPAN, type TypedArray } from '../values/dtype.js'
 import type { Generator, GeneratorState } from '../values/generator.js'
 import { kernelsAt } from './device.js'
 import { Tensor } from './tensor.js'
@@ -71,4 +71,35 @@ function drawFrom(out: Tensor, low: number, range: number, generator: Generator)
       array[made++] = (rest < 0 ? rest + range : rest >= range ? rest - range : rest) + low
     }
   }
+}
+
+/** Of this many numbers a permutation is drawn at a time. */
+const BLOCK = 4096
+
+/** The numbers from 0 on in the order that `generator.integer(0, i + 1)` for each place i would give: Fisher and Yates, from the inside out. */
+export function drawPermutation(array: TypedArray, generator: Generator): void {
+  const n = array.length
+  if (n < MANY) {
+    for (let i = 0; i < n; i++) put(array, i, generator.integer(0, i + 1))
+    return
+  }
+  const { spare } = generator.state()
+  const block = Tensor.uninitialized('int32', [Math.min(BLOCK, n)], CPU)
+  const drawn = block.storage.host as Int32Array
+  for (let i = 0; i < n; ) {
+    const count = Math.min(BLOCK, n - i)
+    drawMany(block, 'uniform', 0, count, generator, spare)
+    for (let k = 0; k < count; k++) {
+      const number = (drawn[k]! ^ 0x80000000) >>> 0
+      const rest = number % (i + 1)
+      // As in drawFrom: a number beyond the last whole range is passed over.
+      if (number - rest + i < 2 ** 32) put(array, i++, rest)
+    }
+  }
+}
+
+/** i comes to place j, and the number of that place to place i. */
+function put(array: TypedArray, i: number, j: number): void {
+  array[i] = array[j]!
+  array[j] = i
 }

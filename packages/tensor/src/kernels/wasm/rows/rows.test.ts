@@ -46,26 +46,44 @@ test(`NORM-1 rows and channels that lie far from 0 are normalised with all digit
   }
 })
 
-test(`NORM-2 a softmax has its digits, also where they are few (seed ${SEED})`, () => {
+test(`NORM-2 a softmax has its digits, also where they are few, and wherever its numbers lie (seed ${SEED})`, () => {
   const random = randoms(SEED + 1)
   for (const k of [1, 3, 9, 37, 1000]) {
-    const x = Float32Array.from({ length: k }, () => (random() - 0.5) * 20)
-    if (k > 3) x.set([-70, -93, -Infinity, -300], 1)
-    const [out, logs] = [vector(k), vector(k)]
-    f32('softmax')(operandOf(x, 0, [1, k, 1]), out, 1, k, 1)
-    f32('logSoftmax')(operandOf(x, 0, [1, k, 1]), logs, 1, k, 1)
-    const total = x.reduce((sum, v) => sum + Math.exp(v), 0)
-    const greatest = Math.max(...x)
-    for (let i = 0; i < k; i++) {
-      const exact = Math.exp(x[i]!) / total
-      const got = out.storage.host![i]!
-      // The distance from the greatest is rounded to float32, and so is the result, of which a denormal one has few digits.
-      const bound = (4e-7 + 6e-8 * (greatest - x[i]!)) * exact + 7.1e-46
-      if (exact > 1e-50) expect(Math.abs(got - exact)).toBeLessThanOrEqual(bound)
-      else expect(got).toBe(0)
-      const log = x[i]! - Math.log(total)
-      if (x[i] !== -Infinity) expect(Math.abs(logs.storage.host![i]! - log)).toBeLessThan(4e-7 * (1 + Math.abs(log)))
-      else expect(logs.storage.host![i]).toBe(-Infinity)
+    for (const centre of [0, -3, 300, -300, 502, -520, 600, -1e4, 3e6]) {
+      const x = Float32Array.from({ length: k }, () => centre + (random() - 0.5) * 20)
+      if (k > 3) x.set([centre - 70, centre - 93, -Infinity, centre - 300], 1)
+      const [out, logs] = [vector(k), vector(k)]
+      f32('softmax')(operandOf(x, 0, [1, k, 1]), out, 1, k, 1)
+      f32('logSoftmax')(operandOf(x, 0, [1, k, 1]), logs, 1, k, 1)
+      const greatest = Math.max(...x)
+      const total = x.reduce((sum, v) => sum + Math.exp(v - greatest), 0)
+      for (let i = 0; i < k; i++) {
+        const exact = Math.exp(x[i]! - greatest) / total
+        const got = out.storage.host![i]!
+        // Of a row far from 0 the distances from the greatest are rounded to float32. So is the result, of which a denormal one has few digits.
+        const ofDistance = Math.abs(greatest) > 512 ? 6e-8 * Math.min(greatest - x[i]!, 1000) : 0
+        const bound = (3e-7 + ofDistance) * exact + 7.1e-46
+        if (exact > 1e-50) expect(Math.abs(got - exact)).toBeLessThanOrEqual(bound)
+        else expect(got).toBe(0)
+        const log = x[i]! - greatest - Math.log(total)
+        if (x[i] !== -Infinity) expect(Math.abs(logs.storage.host![i]! - log)).toBeLessThan(4e-7 * (1 + Math.abs(log)))
+        else expect(logs.storage.host![i]).toBe(-Infinity)
+      }
+    }
+  }
+})
+
+test('NORM-2 NaN and infinity make a whole row of a softmax NaN, wherever they stand', () => {
+  for (const k of [1, 5, 40, 70]) {
+    for (let at = 0; at < k; at++) {
+      for (const special of [Number.NaN, Infinity]) {
+        const x = Float32Array.from({ length: k }, (_, i) => (i === at ? special : i % 3 === 0 ? -Infinity : -i))
+        for (const op of ['softmax', 'logSoftmax'] as const) {
+          const out = vector(k)
+          f32(op)(operandOf(x, 0, [1, k, 1]), out, 1, k, 1)
+          expect(Array.from(out.storage.host!)).toEqual(Array.from(x, () => Number.NaN))
+        }
+      }
     }
   }
 })
