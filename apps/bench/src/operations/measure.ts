@@ -1,5 +1,7 @@
 /** Measures the rows: each contestant of a row in turns, the minimum of its turns, microseconds. */
 
+import { setTimeout } from 'node:timers/promises'
+
 /** Does a row's work so often, and gives the seconds. */
 export type Timed = (times: number) => Promise<number>
 
@@ -10,12 +12,19 @@ const BATCH_SECONDS = 0.01
 const WARM_TIMES = 10_000
 const WARM_SECONDS = 0.4
 
-export async function minima(contestants: readonly Timed[], turns: number): Promise<number[]> {
+/** OpenBLAS' threads look for work so long, on a core of their own, before they sleep; the next contestant would have one core less. */
+const SPIN_MS = 60
+
+/** @param threads with how many a contestant computes */
+export async function minima(contestants: readonly Timed[], turns: number, threads: number): Promise<number[]> {
   const times: number[] = []
   for (const run of contestants) times.push(timesIn(TURN_SECONDS, await warmed(run)))
   const best = contestants.map(() => Number.POSITIVE_INFINITY)
   for (let turn = 0; turn < turns; turn++) {
-    for (const [i, run] of contestants.entries()) best[i] = Math.min(best[i]!, ((await run(times[i]!)) / times[i]!) * 1e6)
+    for (const [i, run] of contestants.entries()) {
+      if (threads > 1 && contestants.length > 1) await setTimeout(SPIN_MS)
+      best[i] = Math.min(best[i]!, ((await run(times[i]!)) / times[i]!) * 1e6)
+    }
   }
   return best
 }

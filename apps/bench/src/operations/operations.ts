@@ -47,6 +47,8 @@ export async function measureOperations(settings: OperationSettings, say: (line:
     for (;;) {
       const next = withDevice(device, () => rows.next())
       if (next.done === true) break
+      // The heap gives a turn of the event loop a limited amount, and rows that are left out take theirs, too.
+      await setImmediate()
       const [name, work] = next.value
       if (!only.some((part) => name.includes(part))) continue
       if (figures.length === 0) {
@@ -61,13 +63,11 @@ export async function measureOperations(settings: OperationSettings, say: (line:
       if (narrow?.names.has(name)) contestants.narrow = (times) => narrow.run(name, times)
       if (tfjs?.has(name)) contestants.tfjs = repeat(tfjs.get(name)!)
       if (jax?.has(name)) contestants.jax = repeatAsync(jax.get(name)!)
-      const best = await minima(Object.values(contestants), turns)
+      const best = await minima(Object.values(contestants), turns, threads)
       const measured = Object.fromEntries(Object.keys(contestants).map((key, i) => [key, best[i]]))
       const row: OperationFigures = { name, ours: 0, torch: null, narrow: null, tfjs: null, jax: null, ...measured }
       figures.push(row)
       console.log(json ? JSON.stringify(row) : rowText(row))
-      // The heap gives a turn of the event loop a limited amount.
-      await setImmediate()
     }
   } finally {
     peers.torch?.close()

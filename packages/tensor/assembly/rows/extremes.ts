@@ -44,7 +44,7 @@ const enum Quantifier { some_rows, every_rows }
   return bestOfRow<f32>(false, false, k, x)
 }
 
-/** Four accumulators, since each waits for its last result; with `exact` NaNs are counted aside, and zeros told apart. */
+/** Four accumulators, since each waits for its last result; with `exact` NaNs are counted aside, and 0 differs from −0. */
 @inline function bestOfRow<T>(least: bool, exact: bool, k: i32, x: usize): T {
   const from = x
   const end = x + <usize>k * sizeof<T>()

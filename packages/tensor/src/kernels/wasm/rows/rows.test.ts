@@ -73,7 +73,7 @@ test(`NORM-2 a softmax has its digits, also where they are few, and wherever its
   }
 })
 
-test('NORM-2 NaN and infinity make a whole row of a softmax NaN, wherever they stand', () => {
+test('NORM-2 NaN and infinity make a whole row of a softmax NaN, at any place', () => {
   for (const k of [1, 5, 40, 70]) {
     for (let at = 0; at < k; at++) {
       for (const special of [Number.NaN, Infinity]) {
