@@ -18,6 +18,7 @@ import { gradientsThatHooksWriteInto } from './gradients-that-hooks-write-into.m
 import { gradientsThatStay } from './gradients-that-stay.mjs'
 import { graphsNextToPytorch } from './graphs-next-to-pytorch.mjs'
 import { howProgramsAreFound } from './how-programs-are-found.mjs'
+import { lateMessages } from './late-messages.mjs'
 import { loadedWhileTimersAreFaked } from './loaded-while-timers-are-faked.mjs'
 import { modulesLoseNothing } from './modules-lose-nothing.mjs'
 import { oneEntry } from './one-entry.mjs'
@@ -72,6 +73,7 @@ export const MUTATIONS_BY_TEST = [
   ...gradientsThatHooksWriteInto,
   ...whatAnErrorCosts,
   ...booleansAsOperands,
+  ...lateMessages,
   ...loadedWhileTimersAreFaked,
   ...foldersOfSocketsThatStay,
   ...checkpoints,

@@ -88,7 +88,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
     else {
       runtime.refuseInvalid(from, MessageType.PASS_REPORT, problem)
       // Its sender takes part, and says it once: nothing else would end the pass before its deadline.
-      engine.onUnreadable(message as PassHead, new Error(problem), from)
+      engine.onUnreadable(message as PassHead, new Error(problem), from, false)
     }
   })
   take(MessageType.PASS_ERROR, (message, from, context) => {
@@ -100,7 +100,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   // Read where it arrives, before its turn (AutogradInterceptor).
   take(MessageType.LINEAGE, () => {})
   for (const type of [MessageType.PROPAGATE_GRADIENTS, MessageType.PASS_REPORT, MessageType.PASS_ERROR, MessageType.PASS_ABORT]) {
-    runtime.handleUnreadable(type, (pass, error, from) => engine.onUnreadable(pass, error, from))
+    runtime.handleUnreadable(type, (pass, error, from, isFailure) => engine.onUnreadable(pass, error, from, isFailure))
   }
   take(MessageType.CLEANUP_CONTEXT, (_message, from, context) => {
     // Unknown here: released before, or never joined. No news (DA-10).

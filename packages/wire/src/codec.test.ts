@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import type { Tensor } from '@postgrad/tensor'
-import { tensor, withDevice, zeros } from '@postgrad/tensor'
+import { SparseTensor, tensor, withDevice, zeros } from '@postgrad/tensor'
 import { residentDevice } from '@postgrad/tensor/suite'
-import { Codec } from './codec.js'
+import { Codec, SentFailure } from './codec.js'
+import { passHead, requestHead } from './head.js'
 import type { Message } from './message.js'
 import { MessageType } from './message-type.js'
 import { INLINE_BYTES_MAX } from './tensor-codec.js'
@@ -239,6 +240,64 @@ describe('what cannot be sent is refused with its path', () => {
       const here = await x.cpu()
       expect(codec.prepare(MessageType.RESULT, [here]).tensors).toEqual([here])
     })
+  })
+
+  test('LATE-1 a tensor of a device arrives on the device that the codec names, with its bytes of the encoding', async () => {
+    const [here, there] = [residentDevice(), residentDevice()]
+    const asked: unknown[] = []
+    const late = new Codec({
+      deviceOf: (...args) => {
+        asked.push(args)
+        return there.spec
+      },
+    })
+    for (const numel of [2, 5000]) {
+      const x = tensor(new Float32Array(numel).fill(3), { device: here })
+      const out = late.prepare(MessageType.CALL, ['f', [x, tensor([1]), 'y']], 'env')
+      const { header, segments } = late.encode(out, 'env')
+      x.fill_(7)
+      await out.late
+      const { body, tensors } = late.decode({ header: new Uint8Array(header), segments: segments.map((bytes) => new Uint8Array(bytes)) })
+      const [got, plain, text] = body[1] as [Tensor, Tensor, string]
+      expect([got.device.spec, plain.device.spec, text, tensors]).toEqual([there.spec, 'cpu', 'y', [got, plain]])
+      expect(await got.data()).toEqual(new Float32Array(numel).fill(3))
+      // A message without tensors of devices has all its bytes.
+      const whole = late.prepare(MessageType.CALL, ['f', [plain]])
+      late.encode(whole)
+      expect(whole.late).toBe(null)
+    }
+    expect(asked).toEqual([
+      [here.spec, 'env'],
+      [here.spec, 'env'],
+    ])
+    const rows = new SparseTensor(tensor([1], { dtype: 'int32', device: here }), tensor([[5, 6]], { device: here }), [3, 2])
+    const out = late.prepare(MessageType.RESULT, [rows])
+    const { header } = late.encode(out)
+    await out.late
+    const sparse = late.decode({ header: new Uint8Array(header), segments: [] }).body[0] as SparseTensor
+    expect([sparse.shape, sparse.values().device.spec, [...(await sparse.values().data())]]).toEqual([[3, 2], there.spec, [5, 6]])
+    const lost = new Codec({ deviceOf: () => 'nowhere' })
+    const frame = carried(lost, MessageType.RESULT, [tensor([1], { device: here })])
+    expect(() => lost.decode(frame)).toThrow(expect.objectContaining({ code: 'DEVICE_UNKNOWN' }))
+  })
+
+  test('LATE-3 a failure is its error at the receiver, and has the head of its message', () => {
+    const out = Object.assign(codec.prepare(MessageType.PROPAGATE_GRADIENTS, [[tensor([1])], 0]), { requestId: 7, context: 5n, pass: 6n })
+    const { header, segments } = codec.encodeFailure(Object.assign(out, { autogradId: 8n, lineage: [1] }), new RangeError('lost'))
+    const frame = { header: new Uint8Array(header), segments }
+    expect([requestHead(frame), passHead(frame)]).toEqual([
+      { type: MessageType.PROPAGATE_GRADIENTS, requestId: 7 },
+      { context: 5n, pass: 6n },
+    ])
+    const caught = (() => {
+      try {
+        return codec.decode(frame)
+      } catch (error) {
+        return error
+      }
+    })()
+    expect(caught).toBeInstanceOf(SentFailure)
+    expect((caught as SentFailure).error).toMatchObject({ name: 'RangeError', message: 'lost' })
   })
 
   test('too deep', () => {

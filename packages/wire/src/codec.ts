@@ -13,28 +13,41 @@
  */
 import type { WorkerHop } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { checkReadable } from '@postgrad/tensor/internal'
+import { checkOpen, checkReadable, isReadable } from '@postgrad/tensor/internal'
 import type { Frame } from '@postgrad/transport'
 import { Packr } from 'msgpackr/pack'
 import { Unpackr } from 'msgpackr/unpack'
 import { BLOCK_WORDS, type BlockTransport } from './block-transport.js'
 import { CELL_BYTES_MAX, CellReader, Cells } from './cells.js'
 import { frameOf, writeCells, writePackedHead } from './frame.js'
-import { checkLineage, HEAD_BYTES_MIN, hasTraceIn, isPackedIn, lengthIn, PREFIX_BYTES, readHead, typeIn, WIRE_VERSION } from './head.js'
+import {
+  checkLineage,
+  HEAD_BYTES_MIN,
+  hasTraceIn,
+  isFailureIn,
+  isPackedIn,
+  lengthIn,
+  PREFIX_BYTES,
+  readHead,
+  typeIn,
+  WIRE_VERSION,
+} from './head.js'
 import { HeaderChecker } from './header-checker.js'
 import { DEFAULT_LIMITS, HEADER_BYTES_MAX, type WireLimits } from './limits.js'
 import { type Message, OutgoingMessage, type Part, ReceivedMessage } from './message.js'
-import { type FieldKind, type FieldSpec, type HeadId, MESSAGE_TABLE, type MessageSpec, type MessageType, specOf } from './message-type.js'
+import { type FieldKind, type FieldSpec, type HeadId, MESSAGE_TABLE, type MessageSpec, MessageType, specOf } from './message-type.js'
 import { survivesUtf8 } from './strings.js'
 import { bufferOf, byteLengthOf, INLINE_BYTES_MAX } from './tensor-codec.js'
 import { ValueReader } from './value-reader.js'
-import { EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, type ValueExtension, ValueTag } from './value-tag.js'
+import { type DeviceOf, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, type ValueExtension, ValueTag } from './value-tag.js'
 import { ValueWriter } from './value-writer.js'
 import { badField, corrupt, kindOf, tooLarge, unknownType, unsupported, wrongVersion } from './wire-errors.js'
 
 export interface CodecOptions {
   readonly limits?: Partial<WireLimits>
   readonly extensions?: readonly ValueExtension[]
+  /** Where tensors of devices arrive. Without it they are refused with READ_NOT_SYNCHRONOUS: then the caller of `encode` need not wait for bytes. */
+  readonly deviceOf?: DeviceOf
   /** The codec's worker: added to the path of every error that is sent. */
   readonly worker?: WorkerHop
   /** Whether errors say where they arose. Default true. */
@@ -44,6 +57,9 @@ export interface CodecOptions {
 /** Heads, and bodies up to this length, are copied to one kept buffer to be read: a view for every buffer is expensive. */
 const SCRATCH_BYTES = 4096
 const PACKED_MAX = 3
+const NOTHING_LATE: Promise<void>[] = []
+/** The last field of a failure. */
+const [ERROR] = MESSAGE_TABLE[MessageType.PASS_ERROR].fields
 const UINT64_MAX = 2n ** 64n - 1n
 /** No records, no toJSON, no types beyond msgpack's: what those are for is done in value-writer.ts, for which both ends agree on the limits. */
 const PACKER = {
@@ -66,11 +82,23 @@ const scratch = new Cells(new ArrayBuffer(SCRATCH_BYTES))
 /** Given to the unpacker, which reads it at once. */
 const range = { start: 0, end: 0 }
 
+/** Thrown for a frame of `encodeFailure`: its sender could not have the values of the message, whose fields with values are null. */
+export class SentFailure {
+  readonly message: Message
+  readonly error: unknown
+
+  constructor(message: Message, error: unknown) {
+    this.message = message
+    this.error = error
+  }
+}
+
 export class Codec {
   private readonly limits: WireLimits
   private readonly checker: HeaderChecker
   private readonly cellReader: CellReader
   private readonly extensions: readonly ValueExtension[]
+  private readonly deviceOf: DeviceOf | null
   private readonly worker: WorkerHop | null
   private readonly remoteStacks: boolean
   /** Null while it is at work; a call that comes in between makes its own. */
@@ -85,6 +113,7 @@ export class Codec {
     this.checker = new HeaderChecker(this.limits)
     this.cellReader = new CellReader(this.limits)
     this.extensions = extensions
+    this.deviceOf = options.deviceOf ?? null
     this.worker = options.worker ?? null
     this.remoteStacks = options.remoteStacks ?? true
   }
@@ -92,7 +121,7 @@ export class Codec {
   /**
    * Looks through the body (fields as `MESSAGE_TABLE` names them for the type). `env` goes to the extensions.
    * The body must not change until the message is encoded, which is when everything is copied.
-   * @throws WIRE_UNSUPPORTED_VALUE with the path (`args[0].foo`), WIRE_TOO_DEEP, WIRE_TOO_LARGE, READ_NOT_SYNCHRONOUS
+   * @throws WIRE_UNSUPPORTED_VALUE with the path (`args[0].foo`), WIRE_TOO_DEEP, WIRE_TOO_LARGE, and what `deviceOf` throws, or READ_NOT_SYNCHRONOUS
    */
   prepare(type: MessageType, body: readonly unknown[], env: unknown = null): OutgoingMessage {
     const message = new OutgoingMessage(type, body)
@@ -126,8 +155,10 @@ export class Codec {
       const { parts, tensors } = writer
       if (parts !== null) message.parts = parts
       if (tensors !== null) {
-        // The elements are copied, or reached by the receiver, now.
-        for (let i = 0; i < tensors.length; i++) checkReadable(name, tensors[i] as Tensor)
+        for (let i = 0; i < tensors.length; i++) {
+          if (this.deviceOf === null) checkReadable(name, tensors[i] as Tensor)
+          else checkOpen(tensors[i] as Tensor)
+        }
         message.tensors = tensors
         message.requiresGrad = writer.requiresGrad as boolean[]
         message.places = writer.places as unknown[][]
@@ -138,7 +169,8 @@ export class Codec {
   }
 
   /**
-   * Copies everything into a frame, whose bytes are the caller's; but large tensors that the receiver can reach by `blocks` are named.
+   * Copies everything into a frame, whose bytes are the caller's; but large tensors that the receiver can reach by `blocks` are named. Bytes of a device's tensors
+   * are those of now, and are in the frame when `message.late` has settled: it rejects with what a queued kernel has thrown.
    * @throws WIRE_TOO_LARGE
    */
   encode(message: OutgoingMessage, env: unknown = null, blocks: BlockTransport | null = null): Frame {
@@ -170,12 +202,41 @@ export class Codec {
     }
     const length = bytes + (packed?.length ?? 0) - PREFIX_BYTES
     if (length > this.limits.headerBytesMax) throw tooLarge('encode', 'bytes of header', this.limits.headerBytesMax, length)
-    return frameOf(bytes, packed, named === null || named.length === 0 ? message.parts : unnamed(message, named), blocks)
+    const parts = named === null || named.length === 0 ? message.parts : unnamed(message, named)
+    // Most messages have none.
+    const late: Promise<void>[] = parts.length === 0 ? NOTHING_LATE : []
+    const frame = frameOf(bytes, packed, parts, blocks, late)
+    if (late.length > 0) {
+      message.late = Promise.all(late)
+      // A message that is not sent after all has no reader of the error.
+      message.late.catch(() => {})
+    }
+    return frame
+  }
+
+  /** A frame in place of the message's own, whose values cannot be had: they are null, and the error follows as one more field. */
+  encodeFailure(message: OutgoingMessage, error: unknown): Frame {
+    const { type, packed, requestId, context, autogradId, pass, lineage } = message
+    const { fields }: MessageSpec = MESSAGE_TABLE[type]
+    const writer = this.takeWriter(null)
+    let written: unknown
+    try {
+      // It has no parts: the codec of errors makes text of tensors.
+      written = writer.writeError(error)
+    } finally {
+      this.giveBack(writer)
+    }
+    const failure = new OutgoingMessage(type, [
+      ...packed.map((field, i) => (fields[i]![1].carriesTensors === true ? null : field)),
+      written,
+    ])
+    return this.encode(Object.assign(failure, { isFailure: true, requestId, context, autogradId, pass, lineage }))
   }
 
   /**
    * The message of a frame. Large tensors keep the memory of their segment; nothing else of the frame is kept.
-   * @throws WIRE_CORRUPT, WIRE_VERSION, WIRE_UNKNOWN_TYPE, WIRE_BAD_FIELD, WIRE_UNKNOWN_VALUE, WIRE_TOO_LARGE, WIRE_TOO_DEEP, HEAP_BLOCK_STALE
+   * @throws WIRE_CORRUPT, WIRE_VERSION, WIRE_UNKNOWN_TYPE, WIRE_BAD_FIELD, WIRE_UNKNOWN_VALUE, WIRE_TOO_LARGE, WIRE_TOO_DEEP, HEAP_BLOCK_STALE, DEVICE_UNKNOWN, and
+   * a `SentFailure`
    */
   decode(frame: Frame, env: unknown = null, blocks: BlockTransport | null = null): Message {
     let { header } = frame
@@ -197,14 +258,17 @@ export class Codec {
     const message = new ReceivedMessage(type as MessageType)
     const cellsEnd = Math.min(end, CELL_BYTES_MAX) >> 3
     const bodyAt = readHead(scratch, cellsEnd, message)
+    const isFailure = isFailureIn(word)
+    if (isFailure && !spec.fields.some(([, kind]) => kind.carriesTensors)) throw corrupt('a failure of a message that has no tensors')
+    const fields = isFailure ? [...spec.fields, ERROR] : spec.fields
     let trace: unknown = null
     let body: unknown[]
-    if (isPackedIn(word)) [body, trace] = this.unpack(header, 8 * bodyAt, end, message, spec)
+    if (isPackedIn(word)) [body, trace] = this.unpack(header, 8 * bodyAt, end, message, spec.name, fields)
     else {
       const { cellReader } = this
       const hasTrace = hasTraceIn(word)
       cellReader.begin(scratch, bodyAt, cellsEnd)
-      body = cellReader.values([], hasTrace ? spec.fields.length + 1 : spec.fields.length, 1)
+      body = cellReader.values([], hasTrace ? fields.length + 1 : fields.length, 1)
       if (hasTrace) trace = body.pop()
       if (8 * cellReader.at !== end) throw corrupt('bytes after the message')
     }
@@ -212,7 +276,12 @@ export class Codec {
     this.idleReader = null
     reader.begin(header, end, frame.segments, env, blocks)
     try {
-      this.read(message, spec, body, trace, reader)
+      this.read(message, spec, fields, body, trace, reader, isFailure)
+      if (isFailure) throw new SentFailure(message, body.pop())
+    } catch (error) {
+      // Nobody has them.
+      for (const tensor of reader.tensors ?? []) if (!isReadable(tensor)) tensor.close()
+      throw error
     } finally {
       reader.release()
       this.idleReader = reader
@@ -226,7 +295,8 @@ export class Codec {
     from: number,
     end: number,
     message: ReceivedMessage,
-    { name, fields }: MessageSpec,
+    name: string,
+    fields: readonly FieldSpec[],
   ): [unknown[], unknown] {
     this.checker.check(header, from, end)
     range.start = from
@@ -248,12 +318,22 @@ export class Codec {
     return [body, trace]
   }
 
-  private read(message: ReceivedMessage, { name, fields, ids }: MessageSpec, body: unknown[], trace: unknown, reader: ValueReader): void {
+  private read(
+    message: ReceivedMessage,
+    { name, ids }: MessageSpec,
+    fields: readonly FieldSpec[],
+    body: unknown[],
+    trace: unknown,
+    reader: ValueReader,
+    isFailure: boolean,
+  ): void {
     for (let i = 0; i < fields.length; i++) {
       const [field, kind] = fields[i] as FieldSpec
       const packed = body[i]
       const value = typeof packed === 'object' && packed !== null ? reader.read(packed) : packed
-      if (!kind.check(value)) throw badField(name, field, kind.expected, value)
+      if (isFailure && kind.carriesTensors === true) {
+        if (value !== null) throw badField(name, field, 'null in a failure', value)
+      } else if (!kind.check(value)) throw badField(name, field, kind.expected, value)
       body[i] = value
     }
     message.body = body
@@ -285,7 +365,7 @@ export class Codec {
   }
 
   private takeWriter(env: unknown): ValueWriter {
-    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.worker, this.remoteStacks)
+    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.deviceOf, this.worker, this.remoteStacks)
     this.idleWriter = null
     writer.begin(env)
     return writer
@@ -305,7 +385,7 @@ const BLOCK_TAG = ValueTag.block - ValueTag.tensor
 function nameBlocks({ tensors, places }: OutgoingMessage, blocks: BlockTransport, named: number[]): void {
   for (let i = 0; i < tensors.length; i++) {
     const tensor = tensors[i] as Tensor
-    const name = byteLengthOf(tensor) > INLINE_BYTES_MAX ? blocks.give(tensor) : null
+    const name = byteLengthOf(tensor) > INLINE_BYTES_MAX && isReadable(tensor) ? blocks.give(tensor) : null
     if (name === null) continue
     const place = places[i] as unknown[]
     place.splice(1, 1, (place[1] as number) + BLOCK_TAG, ...name)

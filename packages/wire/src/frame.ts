@@ -1,7 +1,8 @@
 /**
  * Puts frames together: head and body, then the small parts, at the next place of an arena; large parts are segments. `codec.ts` decides what is written.
  */
-import { BYTES_PER_ELEMENT, copyOfElements, readElements } from '@postgrad/tensor/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { BYTES_PER_ELEMENT, copyOfElements, isReadable, readElements, readLater } from '@postgrad/tensor/internal'
 import type { Frame } from '@postgrad/transport'
 import type { BlockTransport } from './block-transport.js'
 import { CELL_BYTES_MAX, Cells, CellWriter } from './cells.js'
@@ -64,8 +65,17 @@ function arenaWithRoom(): Arena {
   return arena
 }
 
-/** The frame whose first `bytes` are at the arena's next place; what is packed follows, then the parts. */
-export function frameOf(bytes: number, packed: Uint8Array | null, parts: readonly Part[], blocks: BlockTransport | null): Frame {
+/**
+ * The frame whose first `bytes` are at the arena's next place; what is packed follows, then the parts. `late` takes a promise for each part whose bytes a device
+ * has yet to give.
+ */
+export function frameOf(
+  bytes: number,
+  packed: Uint8Array | null,
+  parts: readonly Part[],
+  blocks: BlockTransport | null,
+  late: Promise<void>[],
+): Frame {
   const before = arena as Arena
   let { views, used: start } = before
   const length = packed === null ? bytes : bytes + packed.length
@@ -83,7 +93,7 @@ export function frameOf(bytes: number, packed: Uint8Array | null, parts: readonl
   }
   const header = new Uint8Array(views.buffer, start, end)
   if (packed !== null) header.set(packed, bytes)
-  return { header, segments: parts.length === 0 ? NO_SEGMENTS : placeParts(header, length, parts, views, blocks) }
+  return { header, segments: parts.length === 0 ? NO_SEGMENTS : placeParts(header, length, parts, views, blocks, late) }
 }
 
 /** At the beginning of a buffer. */
@@ -101,25 +111,39 @@ function placeParts(
   parts: readonly Part[],
   views: Views,
   blocks: BlockTransport | null,
+  late: Promise<void>[],
 ): readonly Uint8Array[] {
   let at = from
   let segments: Uint8Array[] | null = null
   for (let i = 0; i < parts.length; i++) {
     const part = parts[i] as Part
     const bytes = lengthOf(part)
+    const isLate = !ArrayBuffer.isView(part) && !isReadable(part)
     if (bytes > INLINE_BYTES_MAX) {
       segments ??= []
-      segments.push((ArrayBuffer.isView(part) ? null : blocks?.lend?.(part)) ?? ownBytes(part))
+      if (isLate) {
+        const segment = new Uint8Array(bytes)
+        segments.push(segment)
+        late.push(queued(part, segment))
+      } else segments.push((ArrayBuffer.isView(part) ? null : blocks?.lend?.(part)) ?? ownBytes(part))
       continue
     }
     // In gaps there may be bytes of a message that did not fit.
     while ((at & ROUND) !== 0) header[at++] = 0
     if (ArrayBuffer.isView(part)) header.set(part, at)
+    else if (isLate) late.push(queued(part, header.subarray(at, at + bytes)))
     else readElements(part, views.of[part.dtype], (header.byteOffset + at) / BYTES_PER_ELEMENT[part.dtype])
     at += bytes
     while ((at & ROUND) !== 0) header[at++] = 0
   }
   return segments ?? NO_SEGMENTS
+}
+
+/** The read of a device's tensor. Nobody may wait for it: if a later part is refused, the message is not sent. */
+function queued(tensor: Tensor, into: Uint8Array): Promise<void> {
+  const read = readLater(tensor, into)
+  read.catch(() => {})
+  return read
 }
 
 function lengthOf(part: Part): number {

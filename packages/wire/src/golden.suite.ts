@@ -70,6 +70,7 @@ export const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.ACTOR_DOWN]: [7, false, failure()],
   [MessageType.ACTOR_UNWATCH]: [7],
   [MessageType.PROGRESS]: [300, 8192, 70_000, 5, 200, [[5, 16]]],
+  [MessageType.DEVICE_MAP]: [[['gpu', 'gpu:1']]],
   [MessageType.COLLECTIVE]: [A, 0, 7, 1, 'allReduce(sum) float32 [2, 3]', [x], null],
 }
 
@@ -129,6 +130,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
 export interface GoldenCase {
   readonly name: string
   make(codec: Codec): OutgoingMessage
+  /** Sent in place of the message. */
+  readonly failure?: Error
 }
 
 export const GOLDEN_CASES: readonly GoldenCase[] = [
@@ -164,6 +167,11 @@ export const GOLDEN_CASES: readonly GoldenCase[] = [
     },
   },
   {
+    name: 'CALL that has failed',
+    make: (codec) => Object.assign(codec.prepare(MessageType.CALL, ['f', [x]]), { requestId: 300, context: A, autogradId: B }),
+    failure: failure(),
+  },
+  {
     name: 'CALL with more than cells hold',
     make: (codec) => codec.prepare(MessageType.CALL, ['f', [Array.from({ length: 300 }, (_, i) => i)]]),
   },
@@ -186,8 +194,9 @@ export function goldenFrames(): Record<string, string[]> {
   const codec = goldenCodec()
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
   return Object.fromEntries(
-    GOLDEN_CASES.map(({ name, make }) => {
-      const { header, segments } = codec.encode(make(codec))
+    GOLDEN_CASES.map(({ name, make, failure: error }) => {
+      const message = make(codec)
+      const { header, segments } = error === undefined ? codec.encode(message) : codec.encodeFailure(message, error)
       return [name, [hex(header), ...segments.map((bytes) => `${bytes.length} bytes: ${hex(bytes.subarray(0, 32))}…`)]]
     }),
   )

@@ -17,7 +17,7 @@ import { type HeadId, MESSAGE_TABLE, type MessageName, type MessageType, specOf 
 import { badField, corrupt } from './wire-errors.js'
 
 /** Of the wire format: other numbers are refused. */
-export const WIRE_VERSION = 4
+export const WIRE_VERSION = 5
 /** The length and the version. */
 export const PREFIX_BYTES = 4
 /** The first cell and the request id, which every frame has. */
@@ -43,8 +43,9 @@ const Flag = {
   packed: 0x20,
   /** A value more follows the body's cells. A packed body has the trace itself. */
   trace: 0x40,
+  /** The body is one error: the message's own could not be had. */
+  failure: 0x80,
 } as const
-const FLAGS_KNOWN = 0x7f
 
 const ID_MAX = 2n ** 64n - 1n
 const LOW_BITS = 0x7f
@@ -88,6 +89,7 @@ export function writeHead(
     flags |= Flag.deadlineMs
     floats[next++] = deadlineMs
   }
+  if (message.isFailure) flags |= Flag.failure
   if (isPacked) flags |= Flag.packed
   else {
     if (message.trace !== null) flags |= Flag.trace
@@ -115,13 +117,14 @@ export const typeIn = (word: number): number => word & BYTE_MASK
 export const isPackedIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.packed) !== 0
 /** Whether the trace follows the body's cells, by the second word. */
 export const hasTraceIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.trace) !== 0
+/** Whether the body is an error in place of the message's own, by the second word. */
+export const isFailureIn = (word: number): boolean => ((word >> FLAGS_SHIFT) & Flag.failure) !== 0
 
 /** Fills in the message from the beginning of the cells. The cell after the head. @throws WIRE_CORRUPT, WIRE_BAD_FIELD */
 export function readHead({ bytes, words, floats, bigints }: Cells, end: number, message: ReceivedMessage): number {
   const word = words[1] as number
   const flags = (word >> FLAGS_SHIFT) & BYTE_MASK
   const count = word >>> COUNT_SHIFT
-  if ((flags & ~FLAGS_KNOWN) !== 0) throw corrupt('flags of no meaning')
   let next = 2
   const requestId = whole(floats[1] as number)
   if (!isCount(requestId)) throw badField(nameOf(message), 'requestId', 'an integer ≥ 0', requestId)

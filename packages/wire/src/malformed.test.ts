@@ -175,7 +175,9 @@ describe('damaged frames', () => {
   })
 
   test.each<[string, ReturnType<typeof cellsOf>, string]>([
-    ['flags of no meaning', cellsOf(1, 0x80, [3, 1]), 'WIRE_CORRUPT'],
+    ['a failure without an error', cellsOf(1, 0x80, [0, 0], [3, 1]), 'WIRE_BAD_FIELD'],
+    ['a failure with values', cellsOf(1, 0x80, [3, 1], [3, 1]), 'WIRE_BAD_FIELD'],
+    ['a failure of a message that has no tensors', cellsOf(MessageType.CALL_CANCEL, 0x80, [3, 1]), 'WIRE_CORRUPT'],
     ['a trace that is not there', cellsOf(1, 0x40, [3, 1]), 'WIRE_CORRUPT'],
     ['a count of no lineage', cellsOf(1, 1 << 8, [3, 1], [3, 1]), 'WIRE_CORRUPT'],
     ['ids that are not there', cellsOf(0x14, 0x07, [1, 0], [1, 0]), 'WIRE_CORRUPT'],

@@ -61,6 +61,8 @@ export const MessageType = {
    * their bytes, fetches begun, and items of streams taken: the receiver has room for more.
    */
   PROGRESS: 0x23,
+  /** On which device of the receiver tensors of the sender's devices arrive; replies and gradients take the inverse way. */
+  DEVICE_MAP: 0x24,
   /** From one rank of a process group to another: a part of a collective, a tensor of `send`, or that the rank stops; see process-group's `protocol.ts`. */
   COLLECTIVE: 0x30,
 } as const
@@ -109,6 +111,7 @@ export interface MessageBodies {
     fetchBytes: number,
     streams: readonly (readonly [requestId: number, items: number])[],
   ]
+  [MessageType.DEVICE_MAP]: readonly [devices: readonly (readonly [sender: string, receiver: string])[]]
   [MessageType.COLLECTIVE]: readonly [
     group: bigint,
     what: number,
@@ -127,6 +130,8 @@ export interface FieldKind {
   check(value: unknown): boolean
   /** The field goes through the error codec whatever was thrown; null stays null where `check` allows it. */
   readonly isError?: true
+  /** Tensors may be in it, so a device's failure may be sent in place of the message. */
+  readonly carriesTensors?: true
 }
 
 const isCount = (value: unknown): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
@@ -137,8 +142,8 @@ const isItemCount = (value: unknown): boolean => Array.isArray(value) && value.l
 const isEachOnce = (counts: readonly (readonly [number, number])[]): boolean => new Set(counts.map(([id]) => id)).size === counts.length
 
 const name: FieldKind = { expected: 'a string', check: (value) => typeof value === 'string' }
-const values: FieldKind = { expected: 'an array', check: Array.isArray }
-const anything: FieldKind = { expected: 'a value', check: () => true }
+const values: FieldKind = { carriesTensors: true, expected: 'an array', check: Array.isArray }
+const anything: FieldKind = { carriesTensors: true, expected: 'a value', check: () => true }
 const id: FieldKind = { expected: 'an id of 64 bits', check: isId }
 const count: FieldKind = { expected: 'an integer ≥ 0', check: isCount }
 const counts: FieldKind = {
@@ -153,6 +158,15 @@ const sends: FieldKind = {
   expected: 'an array of [autograd id, worker, what it was]',
   check: (value) => Array.isArray(value) && value.every(isSend),
 }
+/** More than a machine has. */
+const DEVICES_MAX = 256
+const devicePairs: FieldKind = {
+  expected: `at most ${DEVICES_MAX} pairs of names of devices`,
+  check: (value) =>
+    Array.isArray(value) &&
+    value.length <= DEVICES_MAX &&
+    value.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every((spec) => typeof spec === 'string')),
+}
 /** Bits, see PROPAGATE_GRADIENTS. */
 const how: FieldKind = { expected: 'an integer from 0 to 3', check: (value) => isCount(value) && (value as number) <= 3 }
 const flag: FieldKind = { expected: 'a boolean', check: (value) => typeof value === 'boolean' }
@@ -163,6 +177,7 @@ const errorOrNull: FieldKind = {
   isError: true,
 }
 const grads: FieldKind = {
+  carriesTensors: true,
   expected: 'an array of tensors and nulls',
   check: (value) => Array.isArray(value) && value.every((grad) => grad === null || isTensor(grad)),
 }
@@ -296,6 +311,7 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
     ['fetchBytes', count],
     ['streams', items],
   ]),
+  [MessageType.DEVICE_MAP]: row('DEVICE_MAP', control, null, [['devices', devicePairs]]),
   [MessageType.COLLECTIVE]: row('COLLECTIVE', gradient, null, [
     ['group', id],
     ['what', count],

@@ -72,6 +72,10 @@ export class OutgoingMessage {
   declare lineage: readonly number[] | null
   /** @internal It may overtake earlier messages of its lane. */
   declare isUnordered: boolean
+  /** @internal The body is an error in place of its own. */
+  declare isFailure: boolean
+  /** @internal Set by `encode`: settles when the frame has all bytes, since some come from a device's memory; null: it has them. */
+  declare late: Promise<unknown> | null
   /** @internal The sender's own note, which wire does not use. */
   declare note: unknown
   /** @internal The body as it is packed, by cells or by msgpackr. */
@@ -94,6 +98,8 @@ export class OutgoingMessage {
     this.trace = null
     this.lineage = null
     this.isUnordered = false
+    this.isFailure = false
+    this.late = null
     this.note = null
     this.packed = body
     this.parts = NO_PARTS

@@ -4,7 +4,7 @@
  */
 import { isPostgradError } from '@postgrad/base'
 import { isTensor, SparseTensor } from '@postgrad/tensor'
-import { BYTES_PER_ELEMENT, CPU, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, CPU, numelOf, putOn, Tensor, writeElements } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
 import { decodeError } from './error-codec.js'
 import { bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, ROUND, Views } from './tensor-codec.js'
@@ -143,6 +143,8 @@ export class ValueReader {
       }
       case ValueTag.sparse:
         return this.sparse(array)
+      case ValueTag.onDevice:
+        return this.onDevice(array)
       case ValueTag.bytes:
         return this.bytes(array[2], array[3])
       default:
@@ -174,6 +176,18 @@ export class ValueReader {
       writeElements(tensor, this.viewsOf(this.header).of[dtype], at / BYTES_PER_ELEMENT[dtype], numel)
     }
     return this.noted(tensor, tag)
+  }
+
+  /** @throws DEVICE_UNKNOWN */
+  private onDevice(array: unknown[]): Tensor {
+    const [, , spec, place] = array
+    const tag = Array.isArray(place) && place[0] === null ? (place[1] as unknown) : null
+    const isPlain = typeof tag === 'number' && tag >= ValueTag.tensor && tag <= BLOCK_TAG_MAX
+    if (array.length !== 4 || typeof spec !== 'string' || !isPlain) throw corrupt('a tensor on a device')
+    const moved = putOn(this.special(place as unknown[]) as Tensor, spec)
+    // In the place of the tensor of the cpu.
+    this.tensors![this.tensors!.length - 1] = moved
+    return moved
   }
 
   /** A tensor whose elements lie in the heap that this worker shares with the sender. */

@@ -30,6 +30,8 @@ export const ValueTag = {
   bytes: 0x0b,
   /** Sparse rows: whether they are coalesced, indices and values (two tensors), extents of the shape…. */
   sparse: 0x0c,
+  /** A tensor that the receiver puts on a device: the device there, the tensor. */
+  onDevice: 0x0d,
   /** 0x10 + dtype (see `DTYPE_CODES`), + 4 if the sender's required a gradient: extents of the shape…; the elements are a part. */
   tensor: 0x10,
   /** 0x18 + as above: a tensor whose block of the shared heap is named (see block-transport.ts): five words, then extents of the shape…; no part. */
@@ -72,6 +74,12 @@ export const BYTES_KINDS: readonly BytesKind[] = [
 export function bytesKindOf(tag: string): number {
   return BYTES_KINDS.findIndex((kind) => kind.tag === tag)
 }
+
+/**
+ * On which device of the receiver a tensor of a device of this worker arrives; `env` is the one that `prepare` got.
+ * @throws DEVICE_MAP_MISSING
+ */
+export type DeviceOf = (device: string, env: unknown) => string
 
 /** How a package above teaches a codec a value of its own (rpc: RRef), so that `wire` need not know it. */
 export interface ValueExtension {

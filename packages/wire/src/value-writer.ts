@@ -8,14 +8,14 @@ import { types } from 'node:util'
 import type { WorkerHop } from '@postgrad/base'
 import { DETACHED, isDetached } from '@postgrad/base/internal'
 import { Tensor } from '@postgrad/tensor'
-import { isSparse, isTensor } from '@postgrad/tensor/internal'
+import { isReadable, isSparse, isTensor } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS } from './block-transport.js'
 import { type ErrorSink, encodeError, isError } from './error-codec.js'
 import { DEPTH_RESERVE, type WireLimits } from './limits.js'
 import type { Part, TensorPlace } from './message.js'
 import { survivesUtf8 } from './strings.js'
 import { CODE_OF } from './tensor-codec.js'
-import type { ValueExtension } from './value-tag.js'
+import type { DeviceOf, ValueExtension } from './value-tag.js'
 import { bytesKindOf, ValueTag } from './value-tag.js'
 import { tooDeep, tooLarge, unsupported } from './wire-errors.js'
 
@@ -43,13 +43,21 @@ export class ValueWriter {
   private readonly depthMax: number
   private readonly itemsMax: number
   private readonly extensions: readonly ValueExtension[]
+  private readonly deviceOf: DeviceOf | null
   private readonly self: WorkerHop | null
   private readonly errorSink: ErrorSink
 
-  constructor(limits: WireLimits, extensions: readonly ValueExtension[], self: WorkerHop | null, takesStacks: boolean) {
+  constructor(
+    limits: WireLimits,
+    extensions: readonly ValueExtension[],
+    deviceOf: DeviceOf | null,
+    self: WorkerHop | null,
+    takesStacks: boolean,
+  ) {
     this.depthMax = limits.depthMax - DEPTH_RESERVE
     this.itemsMax = limits.itemsMax
     this.extensions = extensions
+    this.deviceOf = deviceOf
     this.self = self
     this.errorSink = { takesStacks, plain: (value) => this.value(value, 0), count: (elements) => this.count(elements) }
   }
@@ -176,7 +184,10 @@ export class ValueWriter {
       this.places?.push(place)
     }
     this.part(tensor)
-    return place
+    // Of a tensor that the host cannot read: the codec refuses it where no device is known for it.
+    return this.deviceOf === null || isReadable(tensor)
+      ? place
+      : this.special([null, ValueTag.onDevice, this.deviceOf(tensor.device.spec, this.env), place])
   }
 
   private builtIn(value: object, depth: number): unknown {

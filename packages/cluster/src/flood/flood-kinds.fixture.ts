@@ -32,6 +32,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.ACTOR_UNWATCH]: [7],
   [MessageType.UNREADABLE]: [70_000],
   [MessageType.PROGRESS]: [1, 0, 0, 0, 0, []],
+  [MessageType.DEVICE_MAP]: [[['gpu', 'gpu']]],
   [MessageType.COLLECTIVE]: [THEIRS, 0, 7, 0, 'barrier', [], null],
 }
 

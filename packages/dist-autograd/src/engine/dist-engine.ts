@@ -231,8 +231,8 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 
   /** A message about a pass that cannot be read: the pass fails, and its root learns that at once. */
-  onUnreadable({ context: contextId, pass: passId }: PassHead, cause: unknown, from: WorkerInfo): void {
-    const error = passUnreadable(cause, from, this.runtime.info)
+  onUnreadable({ context: contextId, pass: passId }: PassHead, cause: unknown, from: WorkerInfo, isFailure: boolean): void {
+    const error = isFailure ? cause : passUnreadable(cause, from, this.runtime.info)
     const pass = this.container.find(contextId)?.passes.get(passId)
     if (pass !== undefined) this.fail(pass, error)
     else if (workerOf(passId) !== this.self) this.postIfAlive(workerOf(passId), MessageType.PASS_ERROR, [error], contextId, passId)

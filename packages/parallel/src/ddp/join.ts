@@ -87,7 +87,7 @@ export class JoinContext {
 export async function numbersOf(own: number, group: ProcessGroup): Promise<number[]> {
   const numbers = tensor(
     Array.from({ length: group.size }, (_, rank) => (rank === group.rank ? own : 0)),
-    { dtype: 'int32' },
+    { dtype: 'int32', device: 'cpu' },
   )
   await allReduce(numbers, { group })
   return [...numbers.dataSync()]

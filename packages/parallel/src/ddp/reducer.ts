@@ -204,7 +204,7 @@ export class Reducer {
     this.readyOrder = []
     const members = order.map((i) => memberOf(this.parameters[i]!))
     const { buckets } = computeBucketAssignmentBySize(members, bucketLimits, order)
-    const numbers = tensor(encodeAssignment(buckets), { dtype: 'int32' })
+    const numbers = tensor(encodeAssignment(buckets), { dtype: 'int32', device: 'cpu' })
     const padded = raw.cat([numbers, Tensor.empty('int32', [2 * order.length + 1 - numbers.numel], CPU)], 0)
     await broadcast(padded, group.ranks[0]!, { group })
     for (const bucket of this.buckets) bucket.drop()
@@ -511,7 +511,7 @@ export class Reducer {
   private async allReduced(): Promise<unknown[]> {
     const { uses, isUseKnown } = this
     const works = this.buckets.map(({ work }) => work!)
-    const used = uses === null || isUseKnown ? null : tensor(uses)
+    const used = uses === null || isUseKnown ? null : tensor(uses, { device: 'cpu' })
     // After all that hooks begin.
     if (used !== null && this.commHook !== null) await Promise.all(works)
     const reduced = used === null ? null : allReduce(used, { group: this.options.group })

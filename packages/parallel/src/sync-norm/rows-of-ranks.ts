@@ -54,10 +54,10 @@ export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: R
   const works: PromiseLike<unknown>[] = []
   // Not made in the caller's memoryScope, which ends before they come.
   outsideOfScopes(() => {
-    const own = tensor(row)
+    const own = tensor(row, { device: 'cpu' })
     for (const [rank, globalRank] of group.ranks.entries()) {
       if (rank === group.rank) continue
-      const into = tensor(new Float64Array(row.length))
+      const into = tensor(new Float64Array(row.length), { device: 'cpu' })
       works.push(sendReserved(own, globalRank, options))
       works.push(
         recvReserved(into, globalRank, options).then(() => {

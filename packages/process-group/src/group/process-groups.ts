@@ -44,9 +44,10 @@ export class ProcessGroups {
   constructor(runtime: WorkerRuntime) {
     this.runtime = runtime
     runtime.handle(MessageType.COLLECTIVE, (message, from) => this.onMessage(message, from))
-    runtime.messages.handleUnreadable(MessageType.COLLECTIVE, ({ peer, error }) => {
-      if (this.forming > 0) this.lost.set(peer.info.id, error)
-      for (const group of this.values()) group.onUnreadable(peer.info.id, error)
+    runtime.messages.handleUnreadable(MessageType.COLLECTIVE, ({ peer, error, failed }) => {
+      const group = failed === null ? undefined : this.groups.get(failed.body[0] as bigint)
+      if (group === undefined && this.forming > 0) this.lost.set(peer.info.id, error)
+      for (const each of group === undefined ? this.values() : [group]) each.onUnreadable(peer.info.id, error)
     })
     runtime.onPeerDeath((peer, error) => this.onPeerDeath(peer.id, error))
     runtime.onClose((closedBy) => this.onClose(closedBy))

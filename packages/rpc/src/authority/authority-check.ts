@@ -46,6 +46,7 @@ const RULES: { readonly [T in MessageType]: Rule } = {
   [MessageType.ACTOR_UNWATCH]: always,
   [MessageType.UNREADABLE]: always,
   [MessageType.PROGRESS]: always,
+  [MessageType.DEVICE_MAP]: always,
   // LEAVE and SEEN are about the sender itself.
   [MessageType.GROUP_UPDATE]: (_check, { type, body: [what] }) =>
     what === GroupWhat.LEAVE || what === GroupWhat.SEEN ? null : { kind: 'built-in', name: nameOf(type), isOwn: true },

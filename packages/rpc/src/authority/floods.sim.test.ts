@@ -50,6 +50,7 @@ const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.ACTOR_UNWATCH]: [7],
   [MessageType.UNREADABLE]: [99_999],
   [MessageType.PROGRESS]: [0, 0, 0, 0, 0, []],
+  [MessageType.DEVICE_MAP]: [[['gpu', 'gpu']]],
   [MessageType.COLLECTIVE]: [ID, 0, 0, 0, '', [], null],
 }
 

@@ -51,6 +51,16 @@ export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInheri
   })
 }
 
+/** For a tensor of a device for which the peer has none. */
+export function deviceMapMissing(device: string, to: WorkerInfo): PostgradError {
+  return new PostgradError('DEVICE_MAP_MISSING', {
+    op: 'send',
+    message: `a tensor on device '${device}' is to go to worker '${to.name}', and no device there was named for it`,
+    remedy: `Call setDeviceMap('${to.name}', { '${device}': '${device}' }) before, or send await x.cpu().`,
+    values: { device, worker: to.name, workerId: to.id },
+  })
+}
+
 /** For a reply that does not answer its request. */
 export function wrongReply(op: string, { name, id }: WorkerInfo, got: string): PostgradError {
   return new PostgradError('RPC_WRONG_REPLY', {

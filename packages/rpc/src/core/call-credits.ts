@@ -87,6 +87,12 @@ export class OutgoingCalls {
     if (this.reserved > 0) this.reserved--
   }
 
+  /** One of them left with so many bytes less. */
+  onShrunk(bytes: number): void {
+    this.sentBytes -= bytes
+    this.wake()
+  }
+
   /** Whether so many were sent at all. */
   hasSent(calls: number, bytes: number): boolean {
     return calls <= this.sent && bytes <= this.sentBytes

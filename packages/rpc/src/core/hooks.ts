@@ -29,12 +29,17 @@ export interface Interceptor {
   servingScope?(message: Message): ScopePatch
 }
 
+/** In place of the number of a message that has not left; equal to none. */
+export const NOT_NUMBERED = Number.NaN
+
 /** Values in messages that are counted at both ends: references. Notes are opaque to the core, which hands them back in their time. */
 export interface ReferenceHooks {
   /** The id of the value whose method a call is for, if the message names it by its id; that is replaced by the value's reference. */
   subjectOf(message: Message): bigint | null
   /** A message with these references is sent, the one of this number to `to`. */
   sent(notes: readonly unknown[], to: WorkerInfo, message: number): void
+  /** The message has its number now: it was sent with `NOT_NUMBERED`, since it waited for a device. */
+  numbered(notes: readonly unknown[], message: number): void
   /** The message with these references has its turn. Gives what must be confirmed before they are used: promises of null, or of what went wrong. */
   accept(notes: readonly unknown[], from: WorkerInfo): readonly Promise<unknown>[] | null
   /** Whether others refer to this value of the worker, or are about to. */

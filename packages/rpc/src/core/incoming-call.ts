@@ -172,16 +172,27 @@ export class Unreadable implements Runnable {
   readonly error: unknown
   /** See `IncomingCall`. */
   callBytes: number
+  /** Its sender could not have its values, and says so in its place; null: it cannot be read. */
+  readonly failed: Message | null
   inflowBytes = 0
   private readonly taker: Taker
 
-  constructor(taker: Taker, peer: Peer, head: RequestHead, pass: PassHead | null, error: unknown, callBytes: number) {
+  constructor(
+    taker: Taker,
+    peer: Peer,
+    head: RequestHead,
+    pass: PassHead | null,
+    error: unknown,
+    callBytes: number,
+    failed: Message | null = null,
+  ) {
     this.taker = taker
     this.peer = peer
     this.head = head
     this.pass = pass
     this.error = error
     this.callBytes = callBytes
+    this.failed = failed
   }
 
   get type(): MessageType {

@@ -1,7 +1,7 @@
 /**
  * The order of messages on the way to a peer: which must keep it, and which may overtake a large one under way (`FrameOrder` in transport's `link.ts`). Messages keep
  * the order that the mailbox promises (actor's SPEC.md, MB-2 and MB-4), and no other. `message-path.ts` asks for each message that it sends by a link on which frames
- * may overtake. Rules ORD-1 to ORD-5 in SPEC.md.
+ * may overtake, or while others wait for a device (`outbox.ts`). Rules ORD-1 to ORD-5 in SPEC.md.
  *
  *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 15: contexts and RRefs, by their ids
  *
@@ -46,6 +46,9 @@ const OF_TYPE: Partial<Record<MessageType, FrameOrder>> = {
 const ORDERS: FrameOrder[] = []
 for (const [type, { lane }] of Object.entries(MESSAGE_TABLE)) ORDERS[Number(type)] = OF_TYPE[Number(type) as MessageType] ?? OF_LANE[lane]
 
+/** Large messages overtake nothing, whatever their orders are. */
+export const isLargeFrame = ({ segments }: Frame): boolean => segments.length > 0 && segments.some(isLargeSegment)
+
 /** `frame` is the message, encoded. */
 export function orderOf(out: OutgoingMessage, frame: Frame): FrameOrder {
   const { type, context, note, body } = out
@@ -54,7 +57,7 @@ export function orderOf(out: OutgoingMessage, frame: Frame): FrameOrder {
   let order = ORDERS[type]!
   if (context !== null) order |= bitOf(context)
   // Replies come as they come: one that is large is late for nothing but its own call.
-  else if (type === MessageType.RESULT && frame.segments.length > 0 && frame.segments.some(isLargeSegment)) return NO_ORDER
+  else if (type === MessageType.RESULT && isLargeFrame(frame)) return NO_ORDER
   // A large call overtakes nothing, and messages about it arrive after it.
   if (out.isUnordered && type === MessageType.CALL && bytesOf(frame) <= UNORDERED_BYTES_MAX) order &= ~UNORDERED
   const rrefId = subjectOf(type, body)

@@ -13,7 +13,7 @@ import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
 import { currentScope, Lane, type MessageLane, plainText, type Scope } from '@postgrad/base/internal'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
-import type { Clock, Frame, OnFlushed } from '@postgrad/transport'
+import type { Clock, Frame, FrameOrder, OnFlushed } from '@postgrad/transport'
 import { EVERY_ORDER } from '@postgrad/transport/internal'
 import {
   Codec,
@@ -23,17 +23,19 @@ import {
   type OutgoingMessage,
   passHead,
   requestHead,
+  SentFailure,
   type ValueExtension,
 } from '@postgrad/wire/internal'
 import { functionOf } from '../common/built-in-names.js'
 import { drainingError, shutDownError } from '../common/rpc-errors.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { mailboxFull } from './call-credits.js'
-import type { Gate, Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
+import { type Gate, type Handler, type Interceptor, NOT_NUMBERED, type Observer, type ReferenceHooks } from './hooks.js'
 import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
 import type { Inflow } from './inflow.js'
-import { orderOf } from './message-order.js'
-import { type Peer, Standing } from './peer.js'
+import { isLargeFrame, orderOf } from './message-order.js'
+import type { LateMessage, Outbox } from './outbox.js'
+import { type CodecEnv, type Peer, Standing } from './peer.js'
 import { bytesOf, isCall } from './peer-ledger.js'
 import type { Peers } from './peers.js'
 import type { Activity } from './pending-calls.js'
@@ -65,6 +67,8 @@ export interface CoreHost {
   letter(reason: DeadLetterReason, what: string, from: WorkerInfo | null): void
   /** A message of this worker came to nothing. */
   idle(id: WorkerId): void
+  /** A message of this worker was refused. */
+  refused(id: WorkerId): void
   onHandlerError(error: unknown): void
   readonly options: { readonly remoteStacks?: boolean | undefined }
 }
@@ -72,6 +76,7 @@ export interface CoreHost {
 const NO_REFERENCES: ReferenceHooks = {
   subjectOf: () => null,
   sent: () => {},
+  numbered: () => {},
   accept: () => null,
   isShared: () => false,
   discard: () => {},
@@ -97,9 +102,14 @@ export class MessagePath implements Taker {
 
   constructor(host: CoreHost) {
     this.host = host
-    this.codec = new Codec({ extensions: this.extensions, remoteStacks: host.options.remoteStacks ?? true })
+    this.codec = new Codec({
+      extensions: this.extensions,
+      remoteStacks: host.options.remoteStacks ?? true,
+      deviceOf: (device, env) => (env as CodecEnv).devices.at(device),
+    })
     this.progress = new Progress(host.clock, this)
     this.handle(MessageType.PROGRESS, ({ body }, _from, { peer }) => this.progress.onProgress(peer, body))
+    this.handle(MessageType.DEVICE_MAP, ({ body }, _from, { peer }) => peer.env.devices.setInverse(body[0] as [string, string][]))
   }
 
   /** Allows one more kind of values in messages. */
@@ -148,23 +158,22 @@ export class MessagePath implements Taker {
 
   /** @throws WIRE_TOO_LARGE, and what the link refuses it with */
   send(peer: Peer, out: OutgoingMessage, onFlushed: OnFlushed | null = null): void {
-    const { link, env, ledger } = peer
-    const { observer, pump, activity } = this.host
+    const { link, env, ledger, outbox } = peer
+    const { observer, activity } = this.host
     const outer = ledger.onWriting()
     try {
       const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
+      if (this.mustWait(outbox, out, frame)) {
+        this.place(peer, out, frame, onFlushed)
+        return
+      }
       const bytes = bytesOf(frame)
       // First: what the link refuses, since no peer would take so much, the peer will not count either.
       if (link !== null) link.send(frame, link.neverOvertakes === true ? EVERY_ORDER : orderOf(out, frame), onFlushed)
       if (observer !== null) observer.sent(peer.info.name, out)
       const number = ledger.onSent(out.type, bytes)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
-      if (link === null) {
-        // Arriving tensors are the callee's, though they were sent within a memoryScope.
-        outsideOfScopes(() => this.receive(peer, frame))
-        pump.wake()
-        onFlushed?.(true)
-      }
+      if (link === null) this.sendSelf(peer, frame, onFlushed)
       if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
     } catch (error) {
       ledger.onUnsent()
@@ -175,6 +184,100 @@ export class MessagePath implements Taker {
       // For messages read while this one was written.
       if (ledger.isDue) this.progress.tell(peer)
     }
+  }
+
+  /** To this worker itself. */
+  private sendSelf(peer: Peer, frame: Frame, onFlushed: OnFlushed | null): void {
+    // Arriving tensors are the callee's, though they were sent within a memoryScope.
+    outsideOfScopes(() => this.receive(peer, frame))
+    this.host.pump.wake()
+    onFlushed?.(true)
+  }
+
+  private mustWait(outbox: Outbox, out: OutgoingMessage, frame: Frame): boolean {
+    if (out.late !== null) return true
+    // Its totals are right at any time, and a worker may wait for them.
+    if (outbox.size === 0 || out.type === MessageType.PROGRESS) return false
+    return outbox.holds(orderOf(out, frame), isLargeFrame(frame))
+  }
+
+  /** Sends a message as soon as its bytes are there: Note [Late messages]. */
+  private place(peer: Peer, out: OutgoingMessage, encoded: Frame, onFlushed: OnFlushed | null): void {
+    const { ledger, outbox, info } = peer
+    const { observer, activity } = this.host
+    // A cancellation arrives after its call (ORD-3): so the call needs the order of calls.
+    if (out.late !== null) out.isUnordered = false
+    const order = orderOf(out, encoded)
+    let failure: Frame | null = null
+    if (observer !== null) observer.sent(info.name, out)
+    const placed = ledger.onPlaced(out.type, bytesOf(encoded))
+    const note = out.note as readonly unknown[] | null
+    if (note !== null) this.references.sent(note, info, NOT_NUMBERED)
+    const drop = () => {
+      ledger.onDropped(placed)
+      onFlushed?.(false)
+    }
+    const message: LateMessage = {
+      order,
+      isLarge: isLargeFrame(encoded),
+      isReady: out.late === null,
+      leave: () => {
+        let failureBytes: number | null
+        try {
+          failureBytes = this.leave(peer, out, encoded, failure, order, onFlushed)
+        } catch (error) {
+          // If the link has closed, the peer's death is on its way.
+          if (peer.link?.closed !== true) this.host.onHandlerError(error)
+          drop()
+          return
+        }
+        const number = ledger.onLeft(out.type, placed, failureBytes)
+        if (note !== null) this.references.numbered(note, number)
+        if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
+      },
+      drop,
+    }
+    outbox.add(message)
+    out.late?.then(
+      () => outbox.onReady(message),
+      (error: unknown) => {
+        failure = this.failureOf(peer, out, error)
+        outbox.onReady(message)
+      },
+    )
+    if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
+  }
+
+  /** Returns the bytes of the failure that was sent in place of the frame; null: the frame was sent. @throws LINK_CLOSED */
+  private leave(
+    peer: Peer,
+    out: OutgoingMessage,
+    frame: Frame,
+    failure: Frame | null,
+    order: FrameOrder,
+    onFlushed: OnFlushed | null,
+  ): number | null {
+    const { link } = peer
+    // A link takes buffers away.
+    const failureBytes = failure === null ? null : bytesOf(failure)
+    if (link === null) {
+      this.sendSelf(peer, failure ?? frame, onFlushed)
+      return failureBytes
+    }
+    try {
+      link.send(failure ?? frame, order, onFlushed)
+      return failureBytes
+    } catch (error) {
+      if (link.closed || failure !== null) throw error
+      // The link refuses a frame of that size.
+      return this.leave(peer, out, frame, this.failureOf(peer, out, error), order, onFlushed)
+    }
+  }
+
+  /** If the message is a request, its own worker has the error at once: the receiver does not answer a failure. */
+  private failureOf(peer: Peer, out: OutgoingMessage, error: unknown): Frame {
+    if (MESSAGE_TABLE[out.type].reply !== null) peer.pending.take(out.requestId)?.onError(error)
+    return this.codec.encodeFailure(out, error)
   }
 
   /** One way, outside of calls, past the interceptors. @throws as `prepare` and `send` */
@@ -260,9 +363,18 @@ export class MessagePath implements Taker {
     try {
       message = this.codec.decode(frame, env, ledger.transport ?? undefined)
     } catch (error) {
+      if (error instanceof SentFailure) {
+        const { message: failed } = error
+        // Its sender has noted that this worker knows the lineage.
+        if (failed.lineage !== null && (this.gate === null || this.gate.mayBring(failed, peer))) this.arrived(failed, peer)
+        this.host.refused(peer.info.id)
+        this.receiveUnreadable(peer, frame, number, error.error, failed)
+        return
+      }
       // It was sent before its sender ended, and names a block that went with it.
       const hasEnded = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true
       const problem = hasEnded ? this.host.peers.diedError(peer, 'receive') : error
+      this.host.letter('unreadable', plainText(problem), peer.info)
       this.receiveUnreadable(peer, frame, number, problem)
       return
     }
@@ -309,11 +421,10 @@ export class MessagePath implements Taker {
   }
 
   /** If its head can be read, `deliverUnreadable` gets it in its turn. */
-  private receiveUnreadable(peer: Peer, frame: Frame, number: number, error: unknown): void {
+  private receiveUnreadable(peer: Peer, frame: Frame, number: number, error: unknown, failed: Message | null = null): void {
     const { host } = this
     const head = requestHead(frame)
     const bytes = peer.ledger.onRead(head?.type, frame, false)
-    host.letter('unreadable', plainText(error), peer.info)
     // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
     const { inflow } = peer
     inflow?.onReceived(0)
@@ -326,7 +437,7 @@ export class MessagePath implements Taker {
     const isWithin = peer.ledger.incomingOf(head.type)?.onReceived(bytes) ?? false
     const pass = passHead(frame)
     const isAllowed = pass === null || this.gate === null || this.gate.mayBring({ type: head.type, autogradId: null, ...pass }, peer)
-    const unreadable = new Unreadable(this, peer, head, isAllowed ? pass : null, error, bytes)
+    const unreadable = new Unreadable(this, peer, head, isAllowed ? pass : null, error, bytes, failed)
     if (inflow !== null && !isWithin) countIn(inflow, unreadable, bytesOf(frame))
     host.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[head.type].lane, unreadable)
   }
@@ -425,7 +536,7 @@ export class MessagePath implements Taker {
     if (inflowBytes > 0) peer.inflow?.onTurn(inflowBytes)
     const handler = this.unreadableHandlers.get(type)
     if (handler !== undefined) handler(unreadable)
-    else if (MESSAGE_TABLE[type].reply !== null) this.answerError(peer, head.requestId, error)
+    else if (MESSAGE_TABLE[type].reply !== null && unreadable.failed === null) this.answerError(peer, head.requestId, error)
   }
 
   putOff(call: IncomingCall): void {

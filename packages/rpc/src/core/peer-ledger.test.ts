@@ -123,3 +123,26 @@ test('CRE-15 whatever overtakes whatever: each gets the number that it was sent 
     }
   }
 })
+
+test('LATE-2 a message that waits counts as sent, takes room, and gets its number when it leaves', () => {
+  const { a, pass } = pair(2)
+  a.onWriting()
+  const call = a.onPlaced(CALL, 10)
+  a.onWriting()
+  const dropped = a.onPlaced(RESULT, 10)
+  expect([a.traffic.sent, a.sent, a.outgoing.calls]).toEqual([2, 0, 1])
+  pass(RESULT)
+  expect(a.sent).toBe(1)
+  expect(a.onLeft(CALL, call, null)).toBe(2)
+  a.onDropped(dropped)
+  expect([a.traffic.sent, a.sent, a.outgoing.calls, a.outgoing.bytes]).toEqual([3, 2, 1, 10])
+})
+
+test('LATE-3 a failure takes the room of its own bytes, as its receiver counts them', () => {
+  const { a } = pair(2)
+  a.onWriting()
+  const call = a.onPlaced(CALL, 1000)
+  expect(a.outgoing.bytes).toBe(1000)
+  expect(a.onLeft(CALL, call, 40)).toBe(1)
+  expect(a.outgoing.bytes).toBe(40)
+})

@@ -21,11 +21,11 @@ import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credit
 
 export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
 
-/** A message that is being written while another is written to the same peer, since a getter in its body sends that one. */
+/** A message that is being written while another is written to the same peer, since a getter in its body sends that one; or one that waits for a device. */
 export interface Suspended {
   /** They name its blocks. */
   readonly tokens: readonly number[]
-  /** Bytes of the blocks that it has named so far. */
+  /** Bytes of the blocks that it has named so far; of one that waits, with those of its frame. */
   readonly bytes: number
 }
 
@@ -34,6 +34,8 @@ const NO_TOKENS: readonly number[] = []
 export class PeerLedger {
   /** Messages of every kind, with those that could not be read, of which all before them have come too. UNREADABLE names them by these numbers. */
   sent = 0
+  /** The same with those that wait in the outbox: Note [Late messages]. */
+  private placed = 0
   private readonly arrivals = new Arrivals()
   /** Calls that wait at the peer, and those of the peer that wait here. */
   readonly outgoing: OutgoingCalls
@@ -84,7 +86,7 @@ export class PeerLedger {
 
   /** Messages without those of groups: see Note [The end of a group]. */
   get traffic(): { readonly sent: number; readonly received: number } {
-    return { sent: this.sent - this.groupSent, received: this.received - this.groupReceived }
+    return { sent: this.placed - this.groupSent, received: this.received - this.groupReceived }
   }
 
   // --- sending
@@ -114,14 +116,37 @@ export class PeerLedger {
 
   /** The message was sent, in a frame of so many bytes. Returns its number. */
   onSent(type: MessageType, bytes: number): number {
-    this.isWriting = false
+    this.count(type, bytes)
     this.sent++
+    this.transport?.sent(this.sent)
+    return this.sent
+  }
+
+  /** The same for a message that leaves later. The result is for `onLeft` or `onDropped`. */
+  onPlaced(type: MessageType, bytes: number): Suspended {
+    this.count(type, bytes)
+    const blockBytes = this.newBytes
+    return { tokens: this.transport?.suspend() ?? NO_TOKENS, bytes: bytes + blockBytes }
+  }
+
+  /** It left; with `failureBytes` in a frame of so many bytes, which says that it cannot be had. */
+  onLeft(type: MessageType, { tokens, bytes }: Suspended, failureBytes: number | null): number {
+    this.sent++
+    this.transport?.sent(this.sent, tokens)
+    if (failureBytes !== null) this.outgoingOf(type)?.onShrunk(bytes - failureBytes)
+    return this.sent
+  }
+
+  onDropped({ tokens }: Suspended): void {
+    this.transport?.unsent(tokens)
+  }
+
+  private count(type: MessageType, bytes: number): void {
+    this.isWriting = false
+    this.placed++
     if (type === MessageType.GROUP_UPDATE) this.groupSent++
-    const { transport } = this
     const account = this.outgoingOf(type)
     if (account !== null) account.onSent(bytes + this.newBytes)
-    transport?.sent(this.sent)
-    return this.sent
   }
 
   /** The message that was being written will not be sent. */

@@ -5,7 +5,9 @@
 import type { Source } from '@postgrad/actor/internal'
 import type { Link } from '@postgrad/transport'
 import type { WorkerInfo } from '../common/worker-info.js'
+import type { PeerDevices } from './device-map.js'
 import type { Inflow } from './inflow.js'
+import type { Outbox } from './outbox.js'
 import type { PeerLedger } from './peer-ledger.js'
 import type { PendingCalls } from './pending-calls.js'
 import type { RequestTable } from './request-table.js'
@@ -39,6 +41,8 @@ export interface Peer {
   readonly served: RequestTable<ServedCall>
   /** Counts the messages between it and this worker. */
   readonly ledger: PeerLedger
+  /** Messages to it that wait for bytes of devices. */
+  readonly outbox: Outbox
   /** Bounds its waiting messages; null: it is trusted, since its link cannot be paused. */
   readonly inflow: Inflow | null
 }
@@ -46,6 +50,7 @@ export interface Peer {
 /** Passed through the codec: who is at the other end, and what was noted of the references in the message that is being written or read. */
 export interface CodecEnv {
   readonly peer: WorkerInfo
+  readonly devices: PeerDevices
   sending: unknown[] | null
   received: unknown[] | null
 }

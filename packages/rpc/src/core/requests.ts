@@ -300,8 +300,10 @@ export class Requests {
     waiting?.onError(error, body[1] as boolean)
   }
 
-  private onUnreadable({ peer, type, head, error }: Unreadable): void {
-    this.takePending(peer, type, head.requestId)?.onError(error)
+  private onUnreadable({ peer, type, head, error, failed }: Unreadable): void {
+    const waiting = this.takePending(peer, type, head.requestId)
+    if (failed !== null) addHop(error, peer.info, waiting?.op)
+    waiting?.onError(error)
   }
 
   /** The call that a reply belongs to. A reply to nothing that waits is a dead letter; one of a kind that does not answer the request ends it. */

@@ -11,16 +11,18 @@ import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Link, LinkClosed } from '@postgrad/transport'
 import { Allowance } from '@postgrad/transport/internal'
-import type { Codec, MessageType, PassHead } from '@postgrad/wire/internal'
+import { type Codec, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { type Authority, MEMBER } from '../common/authority.js'
 import { type FunctionRegistry, threadRegistry } from '../common/function-registry.js'
 import { shutDownError } from '../common/rpc-errors.js'
 import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-info.js'
 import { checkMailbox, type MailboxOptions } from './call-credits.js'
+import { checkDeviceMap, type DeviceMap, PeerDevices } from './device-map.js'
 import type { ContextHead, Handler, Interceptor, Observer } from './hooks.js'
 import type { Runnable } from './incoming-call.js'
 import { Inflow, REFUSALS_MAX, REFUSALS_PER_SECOND } from './inflow.js'
 import { type Envelope, MessagePath } from './message-path.js'
+import { Outbox } from './outbox.js'
 import { type Peer, Standing } from './peer.js'
 import { PeerLedger } from './peer-ledger.js'
 import { Peers } from './peers.js'
@@ -154,6 +156,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.contribute(() => ({
       pendingCalls: this.requests.pendingCount,
       openLinks: [...this.peers].filter(({ link }) => link !== null && !link.closed).length,
+      lateMessages: this.lateMessages,
       deadLetters: this.letters.total,
     }))
   }
@@ -169,6 +172,18 @@ export abstract class WorkerCore implements RequestsHost {
    */
   setRpcTimeout(timeoutMs: number): void {
     this.defaultTimeoutMs = checkTime('setRpcTimeout', timeoutMs, '0 for no limit')
+  }
+
+  /**
+   * @internal Says on which devices of another worker tensors of this worker's devices arrive. Replies and gradients take the inverse way. The map replaces an earlier one,
+   * and is for this life of the other worker. PyTorch: `TensorPipeRpcBackendOptions.set_device_map`.
+   * @throws UNKNOWN_WORKER, WORKER_DIED, RPC_SHUT_DOWN, INVALID_ARGUMENT, DEVICE_UNKNOWN
+   */
+  setDeviceMap(to: Target, map: DeviceMap): void {
+    const peer = this.peers.resolve(this.resolve(to, 'setDeviceMap').id, 'setDeviceMap')
+    const entries = checkDeviceMap('setDeviceMap', map)
+    this.messages.post(peer, MessageType.DEVICE_MAP, [entries])
+    peer.env.devices.set(entries)
   }
 
   get codec(): Codec {
@@ -246,10 +261,11 @@ export abstract class WorkerCore implements RequestsHost {
       role,
       standing: Standing.member,
       source,
-      env: { peer: info, sending: null, received: null },
+      env: { peer: info, devices: new PeerDevices(info, link === null), sending: null, received: null },
       pending: this.requests.pendingFor(info),
       served: new RequestTable(),
       ledger: new PeerLedger(this.window, this.clock, transport),
+      outbox: new Outbox(),
       inflow: link?.setPaused === undefined ? null : new Inflow(this.clock, link, holdCalls),
     }
   }
@@ -290,6 +306,18 @@ export abstract class WorkerCore implements RequestsHost {
     return count
   }
 
+  /** Messages that wait for a device. */
+  get lateMessages(): number {
+    let count = 0
+    for (const { outbox } of this.peers) count += outbox.size
+    return count
+  }
+
+  /** They will not be sent: what is sent from now on need not wait for them. */
+  dropLateMessages(): void {
+    for (const { outbox } of this.peers) outbox.close()
+  }
+
   /** Peers that have not read them. */
   get unread(): WorkerInfo[] {
     return [...this.peers].filter(({ ledger }) => (ledger.transport?.inFlight ?? 0) > 0).map(({ info }) => info)
@@ -308,10 +336,10 @@ export abstract class WorkerCore implements RequestsHost {
     this.messages.handle(type, handler)
   }
 
-  /** `handler` gets messages of a type that could not be read, in their turn, if they say which pass they were about. */
-  handleUnreadable(type: MessageType, handler: (pass: PassHead, error: unknown, from: WorkerInfo) => void): void {
-    this.messages.handleUnreadable(type, ({ pass, error, peer }) => {
-      if (pass !== null) handler(pass, error, peer.info)
+  /** `handler` gets messages of a type that could not be read, in their turn, if they say which pass they were about. `isFailure`: the sender could not have its values. */
+  handleUnreadable(type: MessageType, handler: (pass: PassHead, error: unknown, from: WorkerInfo, isFailure: boolean) => void): void {
+    this.messages.handleUnreadable(type, ({ pass, error, peer, failed }) => {
+      if (pass !== null) handler(pass, error, peer.info, failed !== null)
     })
   }
 
@@ -376,18 +404,18 @@ export abstract class WorkerCore implements RequestsHost {
     this.letters.add(letter)
     this.observer?.deadLetter(letter)
     if (from === null) return
-    if (REFUSALS.has(reason)) this.refused(from.id, ANSWERED_REFUSAL)
+    if (REFUSALS.has(reason)) this.refused(from.id)
     else if (LATE.has(reason)) this.idle(from.id)
   }
 
   /** A message of this worker came to nothing, as late ones do. In a restricted role that counts as a refusal, or the worker could send such messages as fast as it likes. */
   idle(id: WorkerId): void {
     const peer = this.peers.get(id)
-    if (peer !== undefined && this.messages.gate?.isRestricted(peer) === true) this.refused(id)
+    if (peer !== undefined && this.messages.gate?.isRestricted(peer) === true) this.refused(id, 1)
   }
 
   /** A message of this worker was refused, which may happen only so often. Of a worker in a restricted role it costs `amount` of the allowance. */
-  private refused(id: WorkerId, amount = 1): void {
+  refused(id: WorkerId, amount = ANSWERED_REFUSAL): void {
     const peer = this.peers.get(id)
     if (peer === undefined || peer.inflow === null) return
     // Anybody who has the key of a restricted role can come under any number of names, so its role has one allowance.
@@ -436,6 +464,7 @@ export abstract class WorkerCore implements RequestsHost {
 
   /** Runs after everything received from the peer. */
   private onDeath(peer: Peer, detail: string): void {
+    peer.outbox.close()
     peer.ledger.transport?.close()
     peer.inflow?.close()
     this.allowances.delete(peer.info.id)
@@ -462,6 +491,7 @@ export abstract class WorkerCore implements RequestsHost {
     try {
       for (const listener of this.closeListeners) listener(() => this.closedBy)
     } finally {
+      this.dropLateMessages()
       this.pump.stop((item) => this.messages.stopped(item))
       this.isClosed = true
       this.requests.close()

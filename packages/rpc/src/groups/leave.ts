@@ -45,6 +45,8 @@ export class Leaving {
       return this.unseen?.size === 0 && !quiet.isBusy && view.pendingChildren === 0 && core.unread.length === 0
     }
     const late = (await quiet.until(isDone, timeoutMs)) ? null : this.late(timeoutMs)
+    // LEAVE does not wait for what waits.
+    core.dropLateMessages()
     view.releaseAll()
     // Also to peers that came meanwhile, and to all if time ran out before: they must see no death in this end.
     for (const { id } of this.others()) if (!this.told.has(id)) view.say(id, GroupWhat.LEAVE)

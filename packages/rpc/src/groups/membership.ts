@@ -51,7 +51,7 @@ export class Membership {
   async close(drainMs: number): Promise<void> {
     const { core } = this
     const serving = CALL_SERVING.of(core)
-    const isIdle = () => core.requests.pendingCount + serving.count + core.blocksOnTheWay === 0
+    const isIdle = () => core.requests.pendingCount + serving.count + core.lateMessages + core.blocksOnTheWay === 0
     if (drainMs > 0 && !core.isClosed && !isIdle()) await this.view.quiet.until(isIdle, drainMs)
     core.end()
   }

@@ -36,7 +36,7 @@ export class Quiet {
   get isBusy(): boolean {
     const { mailbox } = this.core.pump
     // Calls that are held (MB-21) do not count in the size.
-    return this.hasPending || this.serving.count > 0 || mailbox.size > 0 || mailbox.depth(Lane.call) > 0
+    return this.hasPending || this.core.lateMessages > 0 || this.serving.count > 0 || mailbox.size > 0 || mailbox.depth(Lane.call) > 0
   }
 
   /** `fn` runs soon, and again after whatever may have changed the answer. Returns its removal. */

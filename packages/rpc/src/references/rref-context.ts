@@ -344,6 +344,14 @@ export class RRefContext implements ReferenceHooks {
     }
   }
 
+  numbered(forks: readonly SentFork[], message: number): void {
+    for (const { rref, forkId } of forks) {
+      const sent = rref instanceof OwnerRRef ? this.owned.get(rref.rrefId)?.forks.get(forkId) : this.pendingChildren.get(forkId)
+      // Of a peer that has died nothing is left.
+      if (sent !== undefined) sent.message = message
+    }
+  }
+
   /** Makes the reference; it counts from `accept` on. An error of it does not spoil the message, whose references must all be answered. */
   private unfork(plain: unknown, env: CodecEnv): RRef {
     const { owner, rrefId, forkId, parent } = readFork(plain, env.peer)

@@ -47,7 +47,7 @@ export class Owned {
 export interface Holder {
   readonly worker: number
   /** The number of the message, among those to that worker, in which this worker sent the fork; 0: it came about otherwise. */
-  readonly message: number
+  message: number
   readonly sinceMs: number
 }
 
@@ -55,7 +55,7 @@ export interface Holder {
 export interface PendingChild {
   readonly parent: UserRRef
   readonly receiver: number
-  readonly message: number
+  message: number
 }
 
 export interface Tables {

@@ -24,7 +24,10 @@ export interface Buffers {
   free(buffer: number): void
   /** Copies the bytes before it returns. */
   write(buffer: number, bytes: Uint8Array): void
-  /** A copy of `length` bytes from byte `at` on, after all that was queued before. Rejects with a queued kernel's first error that no read has reported. */
+  /**
+   * A copy of `length` bytes from byte `at` on, after all that was queued before. Rejects with the first error of the kernels queued before that no earlier read has
+   * reported. All reads that wait after such a kernel reject with its error, since any of them may have its values.
+   */
   read(buffer: number, at: number, length: number): Promise<Uint8Array>
   /** If the first byte of the buffer is not 0 after all that was queued before, the next read rejects with `error`. */
   guard(buffer: number, error: Error): void

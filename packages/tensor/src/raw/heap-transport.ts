@@ -122,17 +122,16 @@ export class HeapTransport {
     this.writing = [...tokens]
   }
 
-  /** The names since the last message left with this one, the n-th to the peer. */
-  sent(message: number): void {
-    if (this.writing.length === 0) return
-    for (const token of this.writing) this.onTheWay.push({ message, token })
-    this.writing = []
+  /** The names since the last message, or those that were suspended, left with this one, the n-th to the peer. */
+  sent(message: number, suspended?: readonly number[]): void {
+    for (const token of suspended ?? this.writing) this.onTheWay.push({ message, token })
+    if (suspended === undefined && this.writing.length > 0) this.writing = []
   }
 
-  /** The message that was being written will not leave. */
-  unsent(): void {
-    for (const token of this.writing) this.heap!.acknowledge(token)
-    this.writing = []
+  /** The message that was being written, or the suspended one, will not leave. */
+  unsent(suspended?: readonly number[]): void {
+    for (const token of suspended ?? this.writing) this.heap!.acknowledge(token)
+    if (suspended === undefined) this.writing = []
   }
 
   /** The peer has read all messages up to this one. A number that it cannot know changes nothing that is not on its way. */

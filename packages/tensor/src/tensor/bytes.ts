@@ -38,6 +38,11 @@ export function reportIf(flag: Tensor, error: PostgradError): void {
   flag.close()
 }
 
+/** On the cpu a pending tensor is computed now. @throws TENSOR_CLOSED */
+export function checkOpen({ storage }: Tensor): void {
+  void storage.host
+}
+
 /** @throws READ_NOT_SYNCHRONOUS */
 export function checkReadable(op: string, x: Tensor): void {
   hostOf(x, op)

@@ -172,6 +172,13 @@ export function deviceFor(op: string, given: unknown): Device {
   throw unknownDevice(op, given)
 }
 
+/** A device with a memory of its own that this thread has made. A message names it, which makes none. @throws DEVICE_UNKNOWN */
+export function memoryDevice(op: string, spec: string): Device {
+  const found = devices.get(spec)
+  if (found === undefined || found.home === CPU) throw unknownDevice(op, spec)
+  return found
+}
+
 /** The device whose tensors lie there. */
 export function deviceOf(home: Memory): Device {
   return homes.get(home) ?? device('cpu')

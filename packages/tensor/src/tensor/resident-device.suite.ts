@@ -49,12 +49,16 @@ export class ResidentMemory implements Memory, Buffers {
   /** Copies from the host and to it: how many, and of how many bytes. */
   readonly uploads: number[] = []
   readonly downloads: number[] = []
+  /** When the bytes of a read come: a test may let them come late. */
+  arrival: () => Promise<void> = () => Promise.resolve()
   readonly #held = new Map<number, ArrayBuffer>()
   #next = 1
   #queue: (() => void)[] = []
   #inUse = 0
   #peak = 0
   #error: unknown = null
+  /** Those whose turn in the queue is to come. */
+  readonly #reads = new Set<{ bytes: Uint8Array; error: unknown }>()
 
   constructor(name: string) {
     this.name = name
@@ -90,17 +94,18 @@ export class ResidentMemory implements Memory, Buffers {
   }
 
   async read(buffer: number, at: number, length: number): Promise<Uint8Array> {
-    let result = new Uint8Array()
+    const read = { bytes: new Uint8Array(), error: this.#error }
+    this.#error = null
+    this.#reads.add(read)
     this.enqueue(() => {
-      result = new Uint8Array(this.#bytes(buffer).slice(at, at + length))
+      read.bytes = new Uint8Array(this.#bytes(buffer).slice(at, at + length))
+      this.#reads.delete(read)
     })
-    await Promise.resolve()
+    await this.arrival()
     this.flush()
     this.downloads.push(length)
-    const error = this.#error
-    this.#error = null
-    if (error !== null) throw error
-    return result
+    if (read.error !== null) throw read.error
+    return read.bytes
   }
 
   guard(buffer: number, error: Error): void {
@@ -121,7 +126,8 @@ export class ResidentMemory implements Memory, Buffers {
       try {
         run()
       } catch (error) {
-        this.#error ??= error
+        for (const read of this.#reads) read.error ??= error
+        if (this.#reads.size === 0) this.#error ??= error
       }
     }
   }

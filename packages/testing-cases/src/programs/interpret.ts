@@ -4,8 +4,9 @@
  */
 import { isPostgradError } from '@postgrad/base'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
-import { call, currentWorker, expose, RRef, remote, workerLocal } from '@postgrad/rpc'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import { call, currentWorker, expose, getWorkerInfos, RRef, remote, workerLocal } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
+import { type DeviceSpec, device, type Tensor, tensor } from '@postgrad/tensor'
 import { type Block, backwardOf, type Gradients, OPS, type Outcome, type Plain, type Program, type Step } from './program.js'
 
 type Value = Tensor | RRef<Tensor>
@@ -33,7 +34,7 @@ function load(text: string): Loaded {
     const array = (param.dtype === 'float32' ? Float32Array : Float64Array).from(param.data)
     params.set(
       i,
-      tensor(array, { dtype: param.dtype })
+      tensor(array, { dtype: param.dtype, device: here() })
         .reshape([...param.shape])
         .requiresGrad_(),
     )
@@ -42,6 +43,18 @@ function load(text: string): Loaded {
   const made = { program, params }
   all.set(text, made)
   return made
+}
+
+/** Where this worker's tensors are. */
+const place = workerLocal((): { device: DeviceSpec } => ({ device: 'cpu' }))
+const here = () => device(place().device)
+
+/** Runs on each worker, before the program: its tensors will be on a device of that name, and with `maps` those of the others arrive there. */
+export function useDevice(spec: string, maps = true): void {
+  place().device = spec as DeviceSpec
+  if (!maps) return
+  const self = currentWorker().info.name
+  for (const { name } of getWorkerInfos()) if (name !== self) currentRuntime().setDeviceMap(name, { [spec]: spec })
 }
 
 /** A program knows workers by number. */
@@ -125,7 +138,7 @@ type PassStep = Extract<Step, { readonly k: 'pass' }>
 const UNUSED_SEND = 'UNUSED_SEND'
 
 function likeRoot({ dtype, shape }: Tensor, data: readonly number[]): Tensor {
-  return tensor((dtype === 'float32' ? Float32Array : Float64Array).from(data), { dtype }).reshape([...shape])
+  return tensor((dtype === 'float32' ? Float32Array : Float64Array).from(data), { dtype, device: here() }).reshape([...shape])
 }
 
 /** Waits for all, also if one fails: what they still make belongs to the block, which gives it up. */
@@ -177,7 +190,7 @@ function halveHere(text: string): void {
 /** Of the gradients of the parameters that live here, with their history. */
 function penaltyHere(text: string): Tensor {
   const all = currentContext()!.gradients()
-  let penalty = tensor(0, { dtype: 'float64' })
+  let penalty = tensor(0, { dtype: 'float64', device: here() })
   for (const param of load(text).params.values()) {
     const grad = all.get(param)
     if (grad !== undefined) penalty = penalty.add(grad.mul(grad).sum().to('float64'))
@@ -228,4 +241,5 @@ expose({
   'programs.gradients': gradientsHere,
   'programs.halve': halveHere,
   'programs.penalty': penaltyHere,
+  'programs.device': useDevice,
 })

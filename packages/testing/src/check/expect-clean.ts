@@ -25,6 +25,7 @@ const HELD: Readonly<Record<string, string>> = {
   collectives: 'await every collective; not every rank has come to it, or a recv waits for what nobody sends',
   collectivesUnread: 'ranks have sent what this one has not called: all call the same collectives, and a recv for each send',
   gathers: 'not every member has called initProcessGroup',
+  lateMessages: 'a message waits for the values of a device, which have not been computed',
   pendingJobs: 'await every job before the program ends',
   deadLetters: 'a message came for something that had ended, or an error was noticed by nobody; see the dead letters of the worker',
 }

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { Heap, HeapRoom, HeapTransport, isTensor } from '@postgrad/tensor/internal'
-import { Codec, MESSAGE_TABLE, type MessageBodies, MessageType, WIRE_VERSION } from '@postgrad/wire/internal'
+import { Codec, MESSAGE_TABLE, type MessageBodies, MessageType, SentFailure, WIRE_VERSION } from '@postgrad/wire/internal'
 import {
   bytesOf,
   EDGES,
@@ -95,6 +95,7 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
   [MessageType.ACTOR_DOWN]: [[7, false, failure()]],
   [MessageType.ACTOR_UNWATCH]: [[7]],
   [MessageType.PROGRESS]: [[300, 8192, 70_000, 5, 200, [[5, 16]]]],
+  [MessageType.DEVICE_MAP]: [[[['gpu', 'gpu:1']]]],
   [MessageType.COLLECTIVE]: [
     [A, 0, 7, 1, 'allReduce(sum) float32 [2, 3]', [x, large], null],
     [A, 2, 7, 0, '', values(), failure()],
@@ -221,7 +222,12 @@ export class Messages implements Target {
       return 'taken'
     } catch (error) {
       this.note(`${name} refused`)
-      return refusedWith(error, /^(WIRE_(CORRUPT|VERSION|UNKNOWN_TYPE|BAD_FIELD|UNKNOWN_VALUE|TOO_LARGE|TOO_DEEP)|HEAP_NOT_SHARED)$/)
+      // The sender's own error, in place of the message.
+      if (error instanceof SentFailure) return 'refused'
+      return refusedWith(
+        error,
+        /^(WIRE_(CORRUPT|VERSION|UNKNOWN_TYPE|BAD_FIELD|UNKNOWN_VALUE|TOO_LARGE|TOO_DEEP)|HEAP_NOT_SHARED|DEVICE_UNKNOWN)$/,
+      )
     }
   }
 

@@ -18,8 +18,8 @@ import {
   type WorkerOptions,
   WorkerRuntime,
 } from '@postgrad/rpc/internal'
-import type { Tensor } from '@postgrad/tensor'
-import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
+import { CPU, isReadable, raw, Tensor } from '@postgrad/tensor/internal'
+import { Codec, MessageType, type Part, type ValueExtension } from '@postgrad/wire/internal'
 
 /** One message with tensors, in the inlined graph. */
 export class CallBoundary extends Node {
@@ -134,7 +134,7 @@ export class InlinedCaller implements Caller {
   readonly program: InlinedProgram
   /** Where the worker was made: what it serves finds the AsyncLocalStorages of there, as on a worker of its own (RPC-58). */
   private readonly home = new AsyncResource('InlinedWorker')
-  private readonly crossing = new Codec({ extensions: [references, valueTypeExtension] })
+  private readonly crossing = new Codec({ extensions: [references, valueTypeExtension], deviceOf: (device) => device })
 
   constructor(worker: WorkerRuntime, program: InlinedProgram) {
     this.worker = worker
@@ -232,7 +232,12 @@ export class InlinedCaller implements Caller {
     const { name } = this.worker.info
     const { recordedCrossings } = this.program
     if (recorded.length > 0) recordedCrossings.set(name, (recordedCrossings.get(name) ?? 0) + 1)
+    const { tensors, parts } = out
+    const isLate = (part: Part): part is Tensor => !ArrayBuffer.isView(part) && !isReadable(part)
+    // A device's bytes come later on the wire. Here others take their place, and the device copies its own.
+    if (tensors.some(isLate)) out.parts = parts.map((part) => (isLate(part) ? Tensor.empty(part.dtype, part.shape, CPU) : part))
     const message = this.crossing.decode(this.crossing.encode(out, env), env)
+    for (const [i, tensor] of tensors.entries()) if (isLate(tensor)) raw.copy_(message.tensors[i]!, tensor)
     recorded.forEach((i, outputNr) => {
       setHistory(message.tensors[i]!, boundary, outputNr)
     })

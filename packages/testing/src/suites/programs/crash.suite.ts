@@ -5,7 +5,7 @@
 import { isPostgradError } from '@postgrad/base'
 import { Random } from '@postgrad/sim/internal'
 import { bitsText } from '@postgrad/testing-cases'
-import { generate, type Mode, nameOf, type Program, runProgram } from '@postgrad/testing-cases/programs'
+import { generate, type Mode, nameOf, type Program, runProgram, useDevice } from '@postgrad/testing-cases/programs'
 import { leaks } from '../../check/expect-clean.js'
 import type { FaultRule } from '../../faults/message-kind.js'
 import { type SimCluster, simulate } from '../../simulate/simulate.js'
@@ -52,16 +52,17 @@ function planOf(random: Random, workers: number): FaultRule[] {
 
 const after = (sim: SimCluster, ms: number) => new Promise<null>((resolve) => sim.world.clock.setTimer(ms, () => resolve(null)))
 
-export async function crashRun(seed: number, mode: Mode): Promise<CrashReport> {
+export async function crashRun(seed: number, mode: Mode, device = 'cpu'): Promise<CrashReport> {
   const program = generate(seed, { tidy: mode === 'fast' })
   const random = new Random(~seed)
   const faults = planOf(random, program.workers)
-  const oracle = await inlinedRun(program, { unused: mode === 'fast' ? 'fast' : 'none' })
+  const oracle = await inlinedRun(program, { unused: mode === 'fast' ? 'fast' : 'none', device })
   const problems: string[] = []
   let end: string | null = null
   let endMs = 0
   const simulation = await simulate({ workers: program.workers, seed, rpcTimeoutMs: RPC_TIMEOUT_MS, faults }, async (sim) => {
     const isDead = (name: string) => sim.world.isCrashed(name)
+    if (device !== 'cpu') for (const { name } of sim.workers) await sim.on(name).run(useDevice, device)
     const main = sim
       .on('worker0')
       .run(runProgram, JSON.stringify(program), { mode })
@@ -87,7 +88,7 @@ export async function crashRun(seed: number, mode: Mode): Promise<CrashReport> {
   })
   const next = simulation.result
   if (next !== null) {
-    const { bits } = await inlinedRun(next.program, { unused: mode === 'fast' ? 'fast' : 'none' })
+    const { bits } = await inlinedRun(next.program, { unused: mode === 'fast' ? 'fast' : 'none', device })
     if (next.bits !== bits) problems.push(`on the survivors ${next.bits}, the inlined program gives ${bits}`)
   }
   const { crashed, debugInfo } = simulation

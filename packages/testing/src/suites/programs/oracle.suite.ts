@@ -5,7 +5,16 @@
 import type { Node } from '@postgrad/autograd/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { bitsText } from '@postgrad/testing-cases'
-import { allowOnly, type Gate, type Mode, type Outcome, type Program, passesOf, runProgram } from '@postgrad/testing-cases/programs'
+import {
+  allowOnly,
+  type Gate,
+  type Mode,
+  type Outcome,
+  type Program,
+  passesOf,
+  runProgram,
+  useDevice,
+} from '@postgrad/testing-cases/programs'
 import { expectClean } from '../../check/expect-clean.js'
 import { inlined } from '../../inlined/inlined.js'
 import { CallBoundary, type InlinedCaller } from '../../inlined/inlined-caller.js'
@@ -26,21 +35,29 @@ export interface OracleOptions {
   readonly second?: boolean
   /** Default none. */
   readonly unused?: Unused
+  /** Where all tensors are. Default the cpu. */
+  readonly device?: string
 }
 
-export async function inlinedRun(program: Program, { second = false, unused = 'none' }: OracleOptions = {}): Promise<Oracle> {
+export async function inlinedRun(
+  program: Program,
+  { second = false, unused = 'none', device = 'cpu' }: OracleOptions = {},
+): Promise<Oracle> {
   return await inlined({ workers: program.workers }, async (cluster) => {
     const workers = cluster.workers.map(({ name }) => cluster.on(name))
-    for (const { run, runtime } of workers) await run(allowOnly, gateOf(unused, runtime.caller as InlinedCaller))
+    for (const { run, runtime } of workers) {
+      await run(allowOnly, gateOf(unused, runtime.caller as InlinedCaller))
+      await run(useDevice, device, false)
+    }
     const outcome = await workers[0]!.run(runProgram, JSON.stringify(program), { second })
     return { outcome, bits: bitsText(outcome), isFastLegal: Object.values(outcome.ends).every((end) => end === null) }
   })
 }
 
 /** Both oracles of a program: without any UNUSED_SEND, and as FAST has it. They are one run where FAST runs all passes. */
-export async function oraclesOf(program: Program): Promise<Readonly<Record<Mode, Oracle>>> {
-  const fast = await inlinedRun(program, { unused: 'fast' })
-  return { fast, smart: fast.isFastLegal ? fast : await inlinedRun(program) }
+export async function oraclesOf(program: Program, device = 'cpu'): Promise<Readonly<Record<Mode, Oracle>>> {
+  const fast = await inlinedRun(program, { unused: 'fast', device })
+  return { fast, smart: fast.isFastLegal ? fast : await inlinedRun(program, { device }) }
 }
 
 /**
@@ -86,12 +103,13 @@ export async function simulatedRun(
   oracle: Oracle,
   seed: number,
   mode: Mode,
-  { second = false, overtaking = false } = {},
+  { second = false, overtaking = false, device = 'cpu' } = {},
 ): Promise<SimulatedRun> {
   const text = JSON.stringify(program)
-  const simulation = await simulate({ workers: program.workers, seed, world: { overtaking } }, (sim) =>
-    sim.on('worker0').run(runProgram, text, { mode, second }),
-  )
+  const simulation = await simulate({ workers: program.workers, seed, world: { overtaking } }, async (sim) => {
+    if (device !== 'cpu') for (const { name } of sim.workers) await sim.on(name).run(useDevice, device)
+    return await sim.on('worker0').run(runProgram, text, { mode, second })
+  })
   // A `remote` that nobody awaits may begin after its context was released, and nothing uses its reference then: a dead letter (RREF-37).
   const hasRemotes = text.includes('"k":"remote"')
   expectClean(simulation, { allow: hasRemotes ? ['deadLetters'] : [] })
@@ -100,7 +118,7 @@ export async function simulatedRun(
   // Messages of such a `remote` may come after a FAST pass has counted: it does not miss them then.
   if (mode === 'fast' && hasRemotes) {
     const late = passesOf(program).some(({ nr }) => oracle.outcome.ends[nr] !== null && result.ends[nr] === null)
-    if (late) bits = (await inlinedRun(program, { unused: unusedIn(result) })).bits
+    if (late) bits = (await inlinedRun(program, { unused: unusedIn(result), device })).bits
   }
   const problem = bitsText(result) === bits ? null : `${mode}: ${bitsText(result)}, the inlined program gives ${bits}`
   return { problem, hash: trace.hash }
