@@ -8,7 +8,7 @@ import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { allReduce, destroyProcessGroup, initProcessGroup, isInitialized, recv, send } from '@postgrad/process-group'
 import { call, currentWorker, expose, leave, monitor, type RRef, shutdown, stopActor, stream, type WorkerRuntime } from '@postgrad/rpc'
-import { meet, type Wait } from '@postgrad/rpc/internal'
+import { currentRuntime, meet, type Wait } from '@postgrad/rpc/internal'
 import { Random } from '@postgrad/sim/internal'
 import { isTensor, ones, type Tensor } from '@postgrad/tensor'
 import type { Frame } from '@postgrad/transport'
@@ -385,6 +385,8 @@ async function program(account: Account, random: Random): Promise<void> {
   const held: RRef<Cell>[] = []
   const underWay: Promise<unknown>[] = []
   const endMs = clock.now() + PROGRAM_MS - 100
+  // Of workers that are there.
+  for (const name of NAMES) if (name !== info.name) attempt(() => currentRuntime().setDeviceMap(name, {}))
   const collective = () => account.wait(`${info.name}#${info.id} collectives`, COLLECTIVES_MS, collectives)
   if (RANKS.includes(info.name)) underWay.push(collective())
   for (let step = 0; clock.now() < endMs && step < 14; step++) {
