@@ -38,19 +38,6 @@ function pair() {
   return [a.runtime, b.runtime] as const
 }
 
-/** Bytes come when the returned function is called. */
-function holdBytes(): () => void {
-  let release = () => {}
-  const held = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  there.home.arrival = () => held
-  return () => {
-    there.home.arrival = () => Promise.resolve()
-    release()
-  }
-}
-
 async function allBack(before: number): Promise<void> {
   for (let i = 0; i < 200 && heap.inFlight > before; i++) await new Promise((resolve) => setTimeout(resolve, 5))
   expect(heap.inFlight).toBe(before)
@@ -59,7 +46,7 @@ async function allBack(before: number): Promise<void> {
 test('LATE-2, LATE-3: blocks of messages that wait, that fail, and that a getter sends meanwhile go back', async () => {
   const before = heap.inFlight
   const [a, b] = pair()
-  const release = holdBytes()
+  const release = there.home.holdReads()
   let reads = 0
   const inner: PromiseLike<unknown>[] = []
   const argument = {
@@ -86,7 +73,7 @@ test('LATE-2, LATE-3: blocks of messages that wait, that fail, and that a getter
 test.each(['peer', 'own worker'])('LATE-4: blocks of a message that waits go back when its %s closes', async (whose) => {
   const before = heap.inFlight
   const [a, b] = pair()
-  const release = holdBytes()
+  const release = there.home.holdReads()
   const waits = codeOf(a.call(1, sums, [large(), x()]))
   expect(heap.inFlight).toBe(before + 1)
   await (whose === 'peer' ? b : a).close()

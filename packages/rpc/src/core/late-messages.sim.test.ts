@@ -34,7 +34,7 @@ function* items(isLarge: boolean): Generator<Tensor, unknown> {
   yield x(2)
   return isLarge ? new Float32Array(100_000) : 7
 }
-/** So many turns of the simulated worker. */
+/** In simulated time. */
 const sleep = (ms: number) =>
   new Promise<void>((resolve) => {
     currentWorker().clock.setTimer(ms, resolve)
@@ -42,18 +42,6 @@ const sleep = (ms: number) =>
 const keep = (_reference: RRef, _x: Tensor) => {}
 expose({ double, same, deviceOf, note, broken, make, keep, use, begins, result, items })
 
-/** Bytes come when the returned function is called. */
-function holdBytes(): () => void {
-  let release = () => {}
-  const held = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  there.home.arrival = () => held
-  return () => {
-    there.home.arrival = () => Promise.resolve()
-    release()
-  }
-}
 const setDeviceMap = (to: string, devices: DeviceMap) => currentRuntime().setDeviceMap(to, devices)
 const map = (to = 'worker1') => setDeviceMap(to, { [spec]: spec })
 const x = (...values: number[]) => tensor(values, { device: there })
@@ -110,7 +98,7 @@ describe('a tensor of a device', () => {
     await overSeeds(3, 2, async () => {
       map()
       const [small, large, strided] = [x(1, 2), tensor(new Float32Array(5000).fill(3), { device: there }), x(1, 2, 3, 4).reshape([2, 2]).T]
-      const release = holdBytes()
+      const release = there.home.holdReads()
       const futures = [small, large, strided].map((each) => call('worker1', double, [each]))
       for (const each of [small, large, strided]) each.fill_(0)
       release()
@@ -130,7 +118,7 @@ describe('a late message', () => {
     await overSeeds(5, 2, async (cluster) => {
       map()
       log.length = 0
-      const release = holdBytes()
+      const release = there.home.holdReads()
       const late = call('worker1', note, ['late', x(1)])
       const next = call('worker1', note, ['next'])
       const { workers } = cluster
@@ -181,7 +169,7 @@ describe('a late message', () => {
       // The inverse is known there.
       await call('worker1', same, [x(1)])
       for (const isLarge of [true, false]) {
-        const release = holdBytes()
+        const release = there.home.holdReads()
         const got: string[] = []
         const reads = (async () => {
           for await (const item of stream('worker1', items, [isLarge])) got.push(String((item as Tensor).shape))
@@ -201,7 +189,7 @@ describe('a late message', () => {
       log.length = 0
       await cluster.run(0, async () => {
         map()
-        const release = holdBytes()
+        const release = there.home.holdReads()
         const waits = call('worker1', begins, [x(1)], { ordered })
         waits.cancel()
         expect(await failure(waits)).toMatchObject({ code: 'CALL_CANCELLED' })
@@ -219,7 +207,7 @@ describe('a late message', () => {
       map()
       const reference = remote('worker2', make)
       await reference.toHere()
-      const release = holdBytes()
+      const release = there.home.holdReads()
       const used = call('worker1', use, [reference, x(1)])
       reference.dispose()
       await sleep(20)
@@ -234,7 +222,7 @@ describe('a late message', () => {
       await cluster.run(0, async () => {
         map()
         await call('worker1', same, [x(1)])
-        const release = holdBytes()
+        const release = there.home.holdReads()
         const waits = call('worker1', result)
         await sleep(5)
         const [, worker1] = cluster.workers
@@ -268,7 +256,7 @@ describe('a late message', () => {
       map()
       using reference = remote('worker2', make)
       await reference.toHere()
-      const release = holdBytes()
+      const release = there.home.holdReads()
       const late = call('worker1', keep, [reference, broken()])
       setDeviceMap('worker1', { [spec]: spec })
       release()
@@ -296,7 +284,7 @@ describe('a late message', () => {
   test('LATE-4: a call fails with its peer, and no buffer or block stays', async () => {
     await overSeeds(3, 2, async (cluster) => {
       map()
-      const release = holdBytes()
+      const release = there.home.holdReads()
       const late = call('worker1', double, [x(1)])
       const { outbox } = cluster.workers[0]!.peers.get(1)!
       expect(outbox.size).toBe(1)

@@ -108,6 +108,20 @@ export class ResidentMemory implements Memory, Buffers {
     return read.bytes
   }
 
+  /** The bytes of reads that begin from now on come when the returned function is called. */
+  holdReads(): () => void {
+    const before = this.arrival
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    this.arrival = () => held
+    return () => {
+      this.arrival = before
+      release()
+    }
+  }
+
   guard(buffer: number, error: Error): void {
     this.enqueue(() => {
       if (new Uint8Array(this.#bytes(buffer))[0] !== 0) throw error
