@@ -184,7 +184,7 @@ export class ValueWriter {
       this.places?.push(place)
     }
     this.part(tensor)
-    // Of a tensor that the host cannot read: the codec refuses it where no device is known for it.
+    // Without `deviceOf` the codec refuses a tensor that the host cannot read.
     return this.deviceOf === null || isReadable(tensor)
       ? place
       : this.special([null, ValueTag.onDevice, this.deviceOf(tensor.device.spec, this.env), place])

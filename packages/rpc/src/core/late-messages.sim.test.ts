@@ -243,7 +243,7 @@ describe('a late message', () => {
       map()
       const indices = tensor(new Int32Array(5000).fill(7), { dtype: 'int32', device: there })
       const own = await failure(call('worker1', double, [x(1, 2).indexSelect(0, indices)]))
-      // Of this worker itself.
+      // It arose on this worker, so no hop is named.
       expect([own.code, own.workers]).toEqual(['INDEX_OUT_OF_RANGE', []])
       expect(await call('worker1', note, ['has room'])).toBeUndefined()
       expect((await failure(call('worker1', broken))).workers).toEqual([{ name: 'worker1', id: 1 }])

@@ -347,7 +347,7 @@ export class RRefContext implements ReferenceHooks {
   numbered(forks: readonly SentFork[], message: number): void {
     for (const { rref, forkId } of forks) {
       const sent = rref instanceof OwnerRRef ? this.owned.get(rref.rrefId)?.forks.get(forkId) : this.pendingChildren.get(forkId)
-      // Of a peer that has died nothing is left.
+      // A peer that has died has no entry.
       if (sent !== undefined) sent.message = message
     }
   }

@@ -74,7 +74,7 @@ describe(`drawing (seed ${SEED})`, () => {
   })
 
   test('randperm takes the numbers that generator.integer gives, and leaves the generator as they do', () => {
-    // Of the largest some numbers are passed over, since they lie beyond the last whole range.
+    // The largest permutation passes over some numbers, since they lie beyond the last whole range.
     for (const n of [1, 79, 80, 4096, 4097, 400_000]) {
       const [one, many] = [generator(), generator()]
       // The second normal number of a pair waits.

@@ -73,7 +73,7 @@ function drawFrom(out: Tensor, low: number, range: number, generator: Generator)
   }
 }
 
-/** Of this many numbers a permutation is drawn at a time. */
+/** A permutation draws so many numbers at a time. */
 const BLOCK = 4096
 
 /** The numbers from 0 on in the order that `generator.integer(0, i + 1)` for each place i would give: Fisher and Yates, from the inside out. */

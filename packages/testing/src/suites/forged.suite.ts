@@ -385,7 +385,7 @@ async function program(account: Account, random: Random): Promise<void> {
   const held: RRef<Cell>[] = []
   const underWay: Promise<unknown>[] = []
   const endMs = clock.now() + PROGRAM_MS - 100
-  // Of workers that are there.
+  // A worker that is not there has no map.
   for (const name of NAMES) if (name !== info.name) attempt(() => currentRuntime().setDeviceMap(name, {}))
   const collective = () => account.wait(`${info.name}#${info.id} collectives`, COLLECTIVES_MS, collectives)
   if (RANKS.includes(info.name)) underWay.push(collective())

@@ -60,7 +60,7 @@ test(`NORM-2 a softmax has its digits, also where they are few, and wherever its
       for (let i = 0; i < k; i++) {
         const exact = Math.exp(x[i]! - greatest) / total
         const got = out.storage.host![i]!
-        // Of a row far from 0 the distances from the greatest are rounded to float32. So is the result, of which a denormal one has few digits.
+        // Far from 0, distances from the greatest number are rounded to float32. A denormal result has few digits.
         const ofDistance = Math.abs(greatest) > 512 ? 6e-8 * Math.min(greatest - x[i]!, 1000) : 0
         const bound = (3e-7 + ofDistance) * exact + 7.1e-46
         if (exact > 1e-50) expect(Math.abs(got - exact)).toBeLessThanOrEqual(bound)
